@@ -1,0 +1,98 @@
+# Everything here needs only make and Python 3.11 or later: each target makes the virtual
+# environment that it needs and refreshes it when pyproject.toml changes.
+#
+#   make PYTHON=python3.12 test      another interpreter
+#   make test TESTS=tests/ops        some of the tests
+#   make test PYTEST_FLAGS='-x -q'   pytest's own options
+#   make demo DEMO_FLAGS='--steps 200'
+
+PYTHON       ?= python3
+WORKERS      ?= auto
+TESTS        ?= tests
+CONFORMANCE  ?= tests/conformance
+PYTEST_FLAGS ?=
+DEMO_FLAGS   ?=
+BENCH_FLAGS  ?=
+
+VENV      := .venv
+PEER_VENV := .venv-conformance
+# A stamp records a finished installation; an interrupted one leaves none and is done again.
+RUNTIME     := $(VENV)/.installed-runtime
+DEVELOPMENT := $(VENV)/.installed-development
+CONFORMING  := $(PEER_VENV)/.installed-conformance
+MEASURING   := $(PEER_VENV)/.installed-benchmarks
+
+# One file runs in one worker, so that module-level set-up (a compiled graph) is paid once.
+PYTEST := -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_FLAGS)
+PIP    := -m pip --disable-pip-version-check install --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format conformance bench clean check-python
+
+help: ## Show the targets.
+	@echo 'runnel: make TARGET'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/\1|\2/p' $(firstword $(MAKEFILE_LIST)) \
+	  | while IFS='|' read -r target what; do printf '  %-12s %s\n' "$$target" "$$what"; done
+
+demo: $(RUNTIME) ## Train a classifier on the bundled digits and print its held-out accuracy.
+	$(VENV)/bin/python examples/digits_classifier.py $(DEMO_FLAGS)
+
+test: lint ## Lint, check the types and run the tests (without TensorFlow).
+	$(VENV)/bin/python $(PYTEST) $(TESTS) --ignore=$(CONFORMANCE)
+
+lint: $(DEVELOPMENT) ## Check style, formatting and types.
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+format: $(DEVELOPMENT) ## Sort the imports and format every file.
+	$(VENV)/bin/ruff check --select I --fix .
+	$(VENV)/bin/ruff format .
+
+conformance: export TF_CPP_MIN_LOG_LEVEL ?= 3
+conformance: $(CONFORMING) ## Compare with TensorFlow, live (installs tensorflow-cpu).
+	$(PEER_VENV)/bin/python $(PYTEST) $(CONFORMANCE)
+
+bench: export TF_CPP_MIN_LOG_LEVEL ?= 3
+bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (installs them).
+	status=0; $(PEER_VENV)/bin/python -m benchmarks.foundation $(BENCH_FLAGS) || status=$$?; \
+	$(PEER_VENV)/bin/python -m benchmarks.report && exit $$status
+
+clean: ## Remove the environments, caches and build outputs.
+	rm -rf $(VENV) $(PEER_VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
+
+# Fails early, and says what to do, where the interpreter cannot serve.
+check-python:
+	@command -v $(PYTHON) >/dev/null 2>&1 || { \
+	  echo "error: '$(PYTHON)' was not found; install Python 3.11 or later, or name one:" \
+	       "make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "error: runnel needs Python 3.11 or later, and '$(PYTHON)' is" \
+	       "$$($(PYTHON) -V 2>&1); name another one: make PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "error: '$(PYTHON)' has no venv module; on Debian and Ubuntu:" \
+	       "apt-get install python3-venv" >&2; exit 1; }
+
+# Order-only: the check runs first, but does not make an up-to-date environment stale.
+$(RUNTIME): pyproject.toml | check-python
+	@echo 'Installing runnel into $(VENV) (a minute or two, only when pyproject.toml changed)'
+	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/python $(PIP) --editable .
+	@touch $@
+
+$(DEVELOPMENT): $(RUNTIME)
+	@echo 'Installing the development tools into $(VENV)'
+	@$(VENV)/bin/python $(PIP) --editable '.[dev]'
+	@touch $@
+
+$(CONFORMING): pyproject.toml | check-python
+	@echo 'Installing runnel and TensorFlow into $(PEER_VENV) (a few minutes, only when pyproject.toml changed)'
+	@test -x $(PEER_VENV)/bin/python || $(PYTHON) -m venv $(PEER_VENV)
+	@$(PEER_VENV)/bin/python $(PIP) --editable '.[dev,conformance]'
+	@touch $@
+
+$(MEASURING): $(CONFORMING)
+	@echo 'Installing PyTorch into $(PEER_VENV)'
+	@$(PEER_VENV)/bin/python $(PIP) --editable '.[dev,benchmarks]'
+	@touch $@
