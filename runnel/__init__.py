@@ -1,0 +1,396 @@
+"""runnel: TensorFlow's dataflow system, built anew on XLA. ``import runnel as tf``."""
+
+from typing import Any
+
+from runnel import bitwise, debugging, initializers, linalg, math, nn, random
+from runnel.autodiff.custom_gradient import custom_gradient
+from runnel.autodiff.gradients import (
+    AggregationMethod,
+    UnconnectedGradients,
+    gradients,
+    hessians,
+)
+from runnel.graph import errors
+from runnel.graph.apply import apply_op
+from runnel.graph.collections import GraphKeys
+from runnel.graph.conversion import (
+    convert_n_to_tensor,
+    convert_to_tensor,
+    register_tensor_conversion_function,
+)
+from runnel.graph.default_collections import (
+    add_to_collection,
+    add_to_collections,
+    get_collection,
+    get_collection_ref,
+)
+from runnel.graph.default_session import get_default_session
+from runnel.graph.device import DeviceSpec
+from runnel.graph.dtypes import (
+    DType,
+    as_dtype,
+    bfloat16,
+    complex64,
+    complex128,
+    double,
+    float16,
+    float32,
+    float64,
+    half,
+    int8,
+    int16,
+    int32,
+    int64,
+    qint8,
+    qint16,
+    qint32,
+    quint8,
+    quint16,
+    resource,
+    string,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    variant,
+)
+from runnel.graph.dtypes import bool_ as bool  # noqa: A004 (TensorFlow's name)
+from runnel.graph.graph import (
+    Graph,
+    colocate_with,
+    container,
+    control_dependencies,
+    device,
+    get_default_graph,
+    name_scope,
+    reset_default_graph,
+)
+from runnel.graph.import_graph_def import import_graph_def
+from runnel.graph.indexed_slices import IndexedSlices
+from runnel.graph.operation import Operation, Tensor
+from runnel.graph.random_seed import get_seed, set_random_seed
+from runnel.graph.registry import (
+    NoGradient,
+    NotDifferentiable,
+    OpDef,
+    RegisterGradient,
+    get_op_def,
+    register_op,
+    registered_ops,
+)
+from runnel.graph.shapes import Dimension, TensorShape, dimension_value
+from runnel.graph.tensor_proto import make_ndarray, make_tensor_proto
+from runnel.ops.activations import log_sigmoid
+from runnel.ops.arg_extrema import arg_max, arg_min, argmax, argmin
+from runnel.ops.arithmetic import (
+    accumulate_n,
+    add,
+    add_n,
+    atan2,
+    maximum,
+    minimum,
+    multiply,
+    pow,
+    scalar_mul,
+    squared_difference,
+    subtract,
+)
+from runnel.ops.array_shape import (
+    ensure_shape,
+    expand_dims,
+    rank,
+    reshape,
+    shape,
+    shape_n,
+    size,
+    squeeze,
+)
+from runnel.ops.assertions import (
+    assert_equal,
+    assert_greater,
+    assert_greater_equal,
+    assert_integer,
+    assert_less,
+    assert_less_equal,
+    assert_near,
+    assert_negative,
+    assert_non_negative,
+    assert_non_positive,
+    assert_none_equal,
+    assert_positive,
+    assert_rank,
+    assert_rank_at_least,
+    assert_rank_in,
+    assert_scalar,
+    assert_type,
+    is_non_decreasing,
+    is_numeric_tensor,
+    is_strictly_increasing,
+)
+from runnel.ops.assign import (
+    assign,
+    assign_add,
+    assign_sub,
+    batch_scatter_update,
+    count_up_to,
+    is_variable_initialized,
+    scatter_add,
+    scatter_div,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+    scatter_nd_add,
+    scatter_nd_sub,
+    scatter_nd_update,
+    scatter_sub,
+    scatter_update,
+)
+from runnel.ops.band import diag, diag_part, matrix_band_part
+from runnel.ops.broadcasting import (
+    broadcast_dynamic_shape,
+    broadcast_static_shape,
+    broadcast_to,
+    meshgrid,
+)
+from runnel.ops.casting import (
+    bitcast,
+    cast,
+    saturate_cast,
+    to_bfloat16,
+    to_complex64,
+    to_complex128,
+    to_double,
+    to_float,
+    to_int32,
+    to_int64,
+)
+from runnel.ops.checks import (
+    Assert,
+    add_check_numerics_ops,
+    check_numerics,
+    verify_tensor_all_finite,
+)
+from runnel.ops.clipping import (
+    clip_by_average_norm,
+    clip_by_global_norm,
+    clip_by_norm,
+    clip_by_value,
+    global_norm,
+)
+from runnel.ops.comparison import (
+    approximate_equal,
+    equal,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    not_equal,
+)
+from runnel.ops.complex_numbers import angle, complex, conj, imag, real
+from runnel.ops.constants import constant, placeholder, placeholder_with_default
+from runnel.ops.control import group, identity, identity_n, no_op, stop_gradient, tuple  # noqa: A004
+from runnel.ops.cumulative import bincount, cumprod, cumsum
+from runnel.ops.diagonal import eye, matrix_diag, matrix_diag_part, matrix_set_diag
+from runnel.ops.division import (
+    div,
+    div_no_nan,
+    divide,
+    floor_div,
+    floordiv,
+    floormod,
+    mod,
+    realdiv,
+    truediv,
+    truncatediv,
+    truncatemod,
+)
+from runnel.ops.einsum import einsum
+from runnel.ops.elementwise import (
+    abs,
+    exp,
+    expm1,
+    log,
+    log1p,
+    negative,
+    reciprocal,
+    rsqrt,
+    sigmoid,
+    sign,
+    sqrt,
+    square,
+    tanh,
+)
+from runnel.ops.fill import fill, ones, ones_like, zeros, zeros_like
+from runnel.ops.gather import batch_gather, gather, gather_nd
+from runnel.ops.indexing import newaxis
+from runnel.ops.joining import concat, parallel_stack, stack
+from runnel.ops.linear_algebra import (
+    cholesky,
+    matrix_determinant,
+    matrix_inverse,
+    matrix_solve,
+    matrix_triangular_solve,
+)
+from runnel.ops.masking import boolean_mask, sequence_mask
+from runnel.ops.matmul import matmul
+from runnel.ops.norms import cross, norm, trace
+from runnel.ops.one_hot import one_hot
+from runnel.ops.padding import pad, tile
+from runnel.ops.partition import dynamic_partition, dynamic_stitch
+from runnel.ops.printing import Print
+from runnel.ops.printing import print_values as print  # noqa: A004 (TensorFlow's name)
+from runnel.ops.py_function import numpy_function, py_func
+from runnel.ops.qr import qr
+from runnel.ops.random import (
+    multinomial,
+    random_normal,
+    random_shuffle,
+    random_uniform,
+    truncated_normal,
+)
+from runnel.ops.random_crop import random_crop
+from runnel.ops.random_gamma import random_gamma
+from runnel.ops.random_poisson import random_poisson
+from runnel.ops.ranges import lin_space, linspace, range
+from runnel.ops.reduce_functions import (
+    count_nonzero,
+    reduce_all,
+    reduce_any,
+    reduce_logsumexp,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+)
+from runnel.ops.reversal import reverse, reverse_sequence, reverse_v2
+from runnel.ops.rounding import ceil, floor, is_finite, is_inf, is_nan, rint, round
+from runnel.ops.scatter_nd import (
+    scatter_nd,
+    tensor_scatter_add,
+    tensor_scatter_sub,
+    tensor_scatter_update,
+)
+from runnel.ops.segments import (
+    unsorted_segment_max,
+    unsorted_segment_min,
+    unsorted_segment_prod,
+    unsorted_segment_sum,
+)
+from runnel.ops.selection import where, where_v2
+from runnel.ops.slicing import slice
+from runnel.ops.sorted_segments import (
+    segment_max,
+    segment_mean,
+    segment_min,
+    segment_prod,
+    segment_sum,
+)
+from runnel.ops.space import (
+    batch_to_space,
+    batch_to_space_nd,
+    depth_to_space,
+    space_to_batch,
+    space_to_batch_nd,
+    space_to_depth,
+)
+from runnel.ops.special_functions import digamma, erf, erfc, lbeta, lgamma, polygamma, zeta
+from runnel.ops.splitting import split, unstack
+from runnel.ops.strided_slice import strided_slice
+from runnel.ops.tensordot import tensordot
+from runnel.ops.transposition import invert_permutation, matrix_transpose, transpose
+from runnel.ops.trigonometry import acos, acosh, asin, asinh, atan, atanh, cos, cosh, sin, sinh, tan
+from runnel.ops.unique import listdiff, setdiff1d, unique, unique_with_counts
+from runnel.runtime.fetches import register_session_run_conversion_functions
+from runnel.runtime.session import InteractiveSession, Session
+from runnel.variables.creation import (
+    disable_resource_variables,
+    enable_resource_variables,
+    resource_variables_enabled,
+    variable_creator_scope,
+)
+from runnel.variables.initialization import (
+    all_variables,
+    assert_variables_initialized,
+    global_variables,
+    global_variables_initializer,
+    initialize_all_variables,
+    initialize_local_variables,
+    initialize_variables,
+    local_variables,
+    local_variables_initializer,
+    model_variables,
+    moving_average_variables,
+    report_uninitialized_variables,
+    trainable_variables,
+    variables_initializer,
+)
+from runnel.variables.initializers import Constant as constant_initializer
+from runnel.variables.initializers import GlorotNormal as glorot_normal_initializer
+from runnel.variables.initializers import GlorotUniform as glorot_uniform_initializer
+from runnel.variables.initializers import Ones as ones_initializer
+from runnel.variables.initializers import Orthogonal as orthogonal_initializer
+from runnel.variables.initializers import RandomNormal as random_normal_initializer
+from runnel.variables.initializers import RandomUniform as random_uniform_initializer
+from runnel.variables.initializers import TruncatedNormal as truncated_normal_initializer
+from runnel.variables.initializers import UniformUnitScaling as uniform_unit_scaling_initializer
+from runnel.variables.initializers import VarianceScaling as variance_scaling_initializer
+from runnel.variables.initializers import Zeros as zeros_initializer
+from runnel.variables.partitioners import (
+    create_partitioned_variables,
+    fixed_size_partitioner,
+    min_max_variable_partitioner,
+    variable_axis_size_partitioner,
+)
+from runnel.variables.synchronization import VariableAggregation, VariableSynchronization
+from runnel.variables.variable import Variable
+from runnel.variables.variable_scope import (
+    AUTO_REUSE,
+    VariableScope,
+    get_local_variable,
+    get_variable,
+    get_variable_scope,
+    no_regularizer,
+    variable_op_scope,
+    variable_scope,
+)
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Names whose modules are loaded only when used (protocol buffers take a while)."""
+    from importlib import import_module
+
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module 'runnel' has no attribute {name!r}")
+    value = import_module(module)
+    if module.rpartition(".")[2] != name:
+        value = getattr(value, name)
+    globals()[name] = value
+    return value
+
+
+_CONFIG = "tensorboard.compat.proto.config_pb2"
+_LAZY = {
+    "datasets": "runnel.datasets",
+    "test": "runnel.test",
+    "train": "runnel.train",
+    "ConfigProto": _CONFIG,
+    "GPUOptions": _CONFIG,
+    "GraphOptions": _CONFIG,
+    "OptimizerOptions": _CONFIG,
+    "RunMetadata": _CONFIG,
+    "RunOptions": _CONFIG,
+    "GraphDef": "tensorboard.compat.proto.graph_pb2",
+    "NodeDef": "tensorboard.compat.proto.node_def_pb2",
+    "AttrValue": "tensorboard.compat.proto.attr_value_pb2",
+    "NameAttrList": "tensorboard.compat.proto.attr_value_pb2",
+    "graph_util": "runnel.graph_util",
+    "io": "runnel.io",
+}

@@ -1,0 +1,1 @@
+"""Differentiation as a library over the graph."""

@@ -1,0 +1,309 @@
+"""Symbolic differentiation: walks a graph backwards and adds the gradient's operations.
+
+Each operation on a path from an ``x`` to a ``y`` is visited once, after all of its consumers,
+with the sum of the gradients that they sent. The order of construction is the schedule: a
+consumer is always newer than what it consumes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from enum import Enum
+from typing import Any
+
+from runnel.autodiff.aggregation import AggregationMethod, aggregate
+from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.dtypes import DType
+from runnel.graph.graph import Graph, name_scope
+from runnel.graph.indexed_slices import IndexedSlices
+from runnel.graph.operation import Operation, Tensor
+from runnel.graph.registry import gradient_function
+from runnel.graph.shapes import compatible_dims, format_dims
+
+Gradient = Tensor | IndexedSlices
+
+
+class UnconnectedGradients(Enum):
+    """What ``tf.gradients`` gives for an ``x`` on which no ``y`` depends."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: int | None = None,
+    stop_gradients: Any = None,
+    unconnected_gradients: Any = UnconnectedGradients.NONE,
+) -> list[Any]:
+    """The derivative of the sum of ``ys`` with respect to each of ``xs``.
+
+    ``grad_ys`` weighs the elements of ``ys`` (ones by default). Tensors in ``stop_gradients``
+    are taken as constants. An ``x`` on which no ``y`` depends gets None (or zeros). Gradients
+    of gathers stay sparse (:class:`IndexedSlices`). ``gate_gradients`` is accepted and needs
+    nothing: a step's order is defined.
+
+    Example:
+        >>> x = tf.constant(3.0)
+        >>> tf.Session().run(tf.gradients(x * x, x))
+        [6.0]
+    """
+    unconnected = UnconnectedGradients(
+        getattr(unconnected_gradients, "value", unconnected_gradients)
+    )
+    targets = _tensors(ys, "ys")
+    sources = [_source(x) for x in _as_list(xs)]
+    if not targets:
+        return [None] * len(sources)
+    graph = targets[0].graph
+    for tensor in (*targets, *sources):
+        if tensor.graph is not graph:
+            raise ValueError(f"{tensor!r} is of another graph than {targets[0].name}")
+    stops = {_source(t) for t in _as_list(stop_gradients)}
+    initial = _as_list(grad_ys) if grad_ys is not None else [None] * len(targets)
+    if len(initial) != len(targets):
+        raise ValueError(f"Passed {len(initial)} grad_ys for {len(targets)} ys")
+    with graph.as_default(), name_scope(name, "gradients", [*targets, *sources]):
+        seeds = [
+            _initial_gradient(y, g, i)
+            for i, (y, g) in enumerate(zip(targets, initial, strict=True))
+        ]
+        backward = _Backward(graph, sources, stops, aggregation_method, colocate_gradients_with_ops)
+        found = backward.run(targets, seeds)
+        if unconnected is UnconnectedGradients.ZERO:
+            from runnel.ops.fill import zeros_like
+
+            found = [zeros_like(x) if g is None else g for x, g in zip(sources, found, strict=True)]
+    return found
+
+
+def _as_list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _tensors(values: Any, what: str) -> list[Tensor]:
+    return [
+        v.values if isinstance(v, IndexedSlices) else convert_to_tensor(v) for v in _as_list(values)
+    ]
+
+
+def _source(x: Any) -> Tensor:
+    """The tensor that stands for ``x``: for a variable its reference or handle."""
+    if isinstance(x, Tensor):
+        return x
+    handle = getattr(x, "handle", None)
+    if isinstance(handle, Tensor):
+        return handle
+    return convert_to_tensor(x, as_ref=True)
+
+
+def is_trainable(dtype: DType) -> bool:
+    """True when a gradient can flow through values of this type."""
+    base = dtype.base_dtype
+    return base.is_floating or base.is_complex or base.name in ("resource", "variant")
+
+
+def _initial_gradient(y: Tensor, given: Any, index: int) -> Gradient:
+    if given is None:
+        if y.dtype.is_complex:
+            raise TypeError(
+                f"Gradients of complex tensors must set grad_ys ({y.name} is {y.dtype.name})"
+            )
+        if not is_trainable(y.dtype):
+            raise TypeError(
+                f"Only floating-point tensors have gradients; {y.name} is {y.dtype.name}"
+            )
+        from runnel.ops.array_shape import shape
+        from runnel.ops.constants import constant
+        from runnel.ops.fill import fill
+
+        one = constant(1, dtype=y.dtype.base_dtype, name=f"grad_ys_{index}")
+        return one if y.dims == () else fill(shape(y), one)
+    if isinstance(given, IndexedSlices):
+        return given
+    tensor = convert_to_tensor(given, dtype=y.dtype.base_dtype, name=f"grad_y_{index}")
+    if not compatible_dims(tensor.dims, y.dims):
+        raise ValueError(
+            f"grad_ys[{index}] has shape {format_dims(tensor.dims)}, but {y.name} has "
+            f"{format_dims(y.dims)}"
+        )
+    return tensor
+
+
+class _Backward:
+    """One backward walk."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        sources: Sequence[Tensor],
+        stops: set[Tensor],
+        aggregation_method: int | None,
+        colocate: bool,
+    ) -> None:
+        self.graph = graph
+        self.sources = sources
+        self.stops = stops
+        self.aggregation_method = aggregation_method
+        self.colocate = colocate
+        self.arrived: dict[Tensor, list[Gradient]] = {}
+
+    def run(self, targets: Sequence[Tensor], seeds: Sequence[Gradient]) -> list[Any]:
+        schedule = self._schedule(targets)
+        on_path = self._on_path(schedule)
+        for tensor, seed in zip(targets, seeds, strict=True):
+            self.arrived.setdefault(tensor, []).append(seed)
+        found: dict[Tensor, Any] = {}
+        wanted = set(self.sources)
+        for op in reversed(schedule):
+            sums = [self._sum(tensor) for tensor in op.outputs]
+            for tensor, total in zip(op.outputs, sums, strict=True):
+                if tensor in wanted:
+                    found[tensor] = total
+            # A stopped tensor receives its gradient, but passes none on.
+            passed = [
+                None if tensor in self.stops else total
+                for tensor, total in zip(op.outputs, sums, strict=True)
+            ]
+            if op in on_path and any(total is not None for total in passed):
+                self._propagate(op, passed, on_path)
+        return [found.get(x) for x in self.sources]
+
+    def _schedule(self, targets: Sequence[Tensor]) -> list[Operation]:
+        """The ancestors of the targets, in the order of construction."""
+        seen: set[Operation] = set()
+        stack = [t.op for t in targets]
+        while stack:
+            op = stack.pop()
+            if op in seen:
+                continue
+            seen.add(op)
+            stack += [tensor.op for tensor in op.inputs]
+        return sorted(seen, key=lambda op: op.id)
+
+    def _on_path(self, schedule: Iterable[Operation]) -> set[Operation]:
+        """Operations that have a source among their (indirect) inputs."""
+        wanted = set(self.sources)
+        on_path: set[Operation] = set()
+        for op in schedule:
+            for tensor in op.inputs:
+                if tensor in wanted or (tensor.op in on_path and tensor not in self.stops):
+                    on_path.add(op)
+                    break
+        return on_path
+
+    def _sum(self, tensor: Tensor) -> Gradient | None:
+        parts = self.arrived.pop(tensor, None)
+        if not parts:
+            return None
+        return aggregate(parts, self.aggregation_method)
+
+    def _propagate(self, op: Operation, sums: list[Any], on_path: set[Operation]) -> None:
+        function = self._gradient_function(op)
+        if function is None:
+            return
+        scope = self.graph.colocate_with(op) if self.colocate else nullcontext()
+        with self.graph.name_scope(f"{op.name}_grad"), scope:
+            grads = [
+                self._or_zeros(tensor, total)
+                for tensor, total in zip(op.outputs, sums, strict=True)
+            ]
+            result = function(op, *grads)
+            into = list(result) if isinstance(result, list | tuple) else [result]
+            self._check_result(op, into)
+        wanted = set(self.sources)
+        for tensor, grad in zip(op.inputs, into, strict=True):
+            if grad is None or not is_trainable(tensor.dtype):
+                continue
+            if tensor in wanted or tensor.op in on_path:
+                self.arrived.setdefault(tensor, []).append(grad)
+
+    @staticmethod
+    def _or_zeros(tensor: Tensor, total: Gradient | None) -> Any:
+        """A gradient function sees zeros where only other outputs received a gradient."""
+        if (
+            total is not None
+            or not is_trainable(tensor.dtype)
+            or tensor.dtype.name in ("resource", "variant")
+        ):
+            return total
+        from runnel.ops.fill import zeros_like
+
+        return zeros_like(tensor)
+
+    @staticmethod
+    def _gradient_function(op: Operation) -> Any:
+        name = op.gradient_name or op.attrs.get("_gradient_op_type") or op.type
+        if isinstance(name, bytes):
+            name = name.decode()
+        try:
+            return gradient_function(name)
+        except LookupError:
+            site = "\n  ".join(op.creation_site())
+            raise LookupError(
+                f"No gradient is defined for operation {op.name!r} (op type: {name}), created at:\n"
+                f"  {site}\nRegister one with @tf.RegisterGradient({name!r}), or cut the path "
+                "with tf.stop_gradient."
+            ) from None
+
+    @staticmethod
+    def _check_result(op: Operation, grads: list[Any]) -> None:
+        if len(grads) != len(op.inputs):
+            raise ValueError(
+                f"The gradient of {op.name!r} ({op.type}) returned {len(grads)} gradients for "
+                f"{len(op.inputs)} inputs; return one for each input, None where there is none"
+            )
+        for index, (tensor, grad) in enumerate(zip(op.inputs, grads, strict=True)):
+            if grad is None:
+                continue
+            if isinstance(grad, IndexedSlices):
+                continue
+            if not isinstance(grad, Tensor):
+                grads[index] = grad = convert_to_tensor(grad, dtype=tensor.dtype.base_dtype)
+            if tensor.dtype.name == "resource":
+                continue
+            if grad.dtype.base_dtype is not tensor.dtype.base_dtype and is_trainable(tensor.dtype):
+                raise ValueError(
+                    f"The gradient of {op.name!r} ({op.type}) for input {index} is of type "
+                    f"{grad.dtype.name}, but the input is {tensor.dtype.name}"
+                )
+            if not compatible_dims(grad.dims, tensor.dims):
+                raise ValueError(
+                    f"The gradient of {op.name!r} ({op.type}) for input {index} has shape "
+                    f"{format_dims(grad.dims)}, but the input has {format_dims(tensor.dims)}"
+                )
+            if grad.dims is None:
+                grad.set_shape(tensor.dims)
+
+
+def hessians(ys: Any, xs: Any, name: str = "hessians", **options: Any) -> list[Tensor]:
+    """The second derivatives of the sum of ``ys`` with respect to each of ``xs``.
+
+    For an ``x`` of shape S the result has shape S + S.
+    """
+    from runnel.ops.array_shape import reshape, shape
+    from runnel.ops.joining import concat, stack
+    from runnel.ops.splitting import unstack
+
+    result = []
+    with name_scope(name, "hessians"):
+        for x in _as_list(xs):
+            tensor = convert_to_tensor(x)
+            if tensor.dims is None or None in tensor.dims:
+                raise ValueError(f"hessians needs the static shape of {tensor.name}")
+            grad = gradients(ys, x, **options)[0]
+            rows = [gradients(g, x, **options)[0] for g in unstack(reshape(grad, [-1]))]
+            stacked = stack([reshape(r, [-1]) for r in rows])
+            result.append(reshape(stacked, concat([shape(tensor), shape(tensor)], 0)))
+    return result
+
+
+__all__ = ["AggregationMethod", "UnconnectedGradients", "gradients", "hessians", "is_trainable"]

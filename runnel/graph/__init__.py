@@ -1,0 +1,1 @@
+"""The description layer: graphs, operations, tensors, types, shapes. Knows nothing of execution."""

@@ -1,0 +1,270 @@
+"""Adding an operation: convert the inputs, infer the attributes, check, append to the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.dtypes import DType
+from runnel.graph.graph import Graph, get_default_graph
+from runnel.graph.operation import Operation, Tensor
+from runnel.graph.registry import OpDef, group_arguments
+from runnel.graph.signature import Argument, normalize
+
+
+def apply_op(op_def: OpDef, inputs: Sequence[Any], attrs: dict[str, Any], name: str | None) -> Any:
+    """Adds an operation to the graph; returns its output, a list of them, or the operation.
+
+    With one output argument that is not a list the result is that tensor; with several, a list
+    with one entry for each; with none, the operation itself.
+    """
+    graph = get_default_graph()
+    type_attr = op_def.simple_type_attr
+    if type_attr is not None and len(inputs) == len(op_def.inputs):
+        # The short path: tensors of one type in this graph.
+        first = inputs[0]
+        if type(first) is Tensor and first.op.graph is graph and type_attr not in attrs:
+            dtype = first.dtype.base_dtype
+            for value in inputs:
+                if type(value) is not Tensor or value.dtype is not dtype:
+                    break
+                if value.op.graph is not graph:
+                    break
+            else:
+                allowed = op_def.attributes[type_attr].allowed
+                if allowed is None or dtype in allowed:
+                    if attrs:
+                        complete = _complete(op_def, attrs)
+                    else:
+                        if op_def.required:
+                            _complete(op_def, attrs)
+                        complete = op_def.defaults.copy()
+                    complete[type_attr] = dtype
+                    types = output_types(op_def, complete)
+                    op = graph.add_op(op_def, inputs, complete, types, name, 4)
+                    if len(op_def.outputs) == 1:
+                        return op.outputs[0] if not op_def.outputs[0].is_list else op.outputs
+                    return group_outputs(op)
+    other = _graph_of(inputs)
+    if other is not None and other is not graph:
+        with other.as_default():
+            return _apply_general(other, op_def, inputs, attrs, name)
+    return _apply_general(graph, op_def, inputs, attrs, name)
+
+
+def _graph_of(inputs: Sequence[Any]) -> Graph | None:
+    found: Graph | None = None
+    for value in inputs:
+        for item in value if isinstance(value, list | tuple) else (value,):
+            if not hasattr(item, "_as_graph_element") and not isinstance(item, Tensor):
+                continue
+            if item.graph is not found:
+                if found is not None:
+                    raise ValueError(
+                        f"{item!r} is of a different graph than the other inputs; "
+                        "one operation takes tensors of one graph."
+                    )
+                found = item.graph
+    return found
+
+
+def _apply_general(
+    graph: Graph, op_def: OpDef, inputs: Sequence[Any], attrs: dict[str, Any], name: str | None
+) -> Any:
+    if len(inputs) != len(op_def.inputs):
+        wanted = ", ".join(a.name for a in op_def.inputs) or "none"
+        raise TypeError(
+            f"{op_def.name} takes {len(op_def.inputs)} inputs ({wanted}), not {len(inputs)}"
+        )
+    known = {key: normalize_attr(op_def, key, value) for key, value in attrs.items()}
+    flat: list[Tensor] = []
+    # Constants made of Python values are named "<op>/<argument>", as TensorFlow names them.
+    if name is not None and name.endswith("/"):
+        scope_name = name
+    elif all(type(v) is Tensor for v in inputs):
+        scope_name = ""
+    else:
+        with graph._lock:
+            scope_name = graph.unique_name(name or op_def.name) + "/"
+    if scope_name:
+        with graph.name_scope(scope_name):
+            for argument, value in zip(op_def.inputs, inputs, strict=True):
+                flat += _convert_argument(op_def, argument, value, known)
+    else:
+        for argument, value in zip(op_def.inputs, inputs, strict=True):
+            flat += _convert_argument(op_def, argument, value, known)
+    for tensor in flat:
+        if tensor.op.graph is not graph:
+            raise ValueError(f"{tensor!r} is not an element of this graph.")
+    complete = _complete(op_def, known)
+    types = output_types(op_def, complete)
+    place: AbstractContextManager[Any] = nullcontext()
+    if flat and flat[0].dtype.is_ref_dtype and op_def.inputs[0].is_ref:
+        place = graph.colocate_with(flat[0].op)  # state is updated where it is
+    with place:
+        op = graph.add_op(op_def, flat, complete, types, scope_name or name, 5)
+    return group_outputs(op)
+
+
+def _convert_argument(
+    op_def: OpDef, argument: Argument, value: Any, known: dict[str, Any]
+) -> list[Tensor]:
+    if not argument.is_list:
+        wanted = argument.dtype or known.get(argument.type_attr or "")
+        tensor = _convert_one(op_def, argument, value, wanted)
+        if argument.type_attr is not None and wanted is None:
+            _infer(op_def, argument.type_attr, tensor.dtype.base_dtype, known)
+        return [tensor]
+    if not isinstance(value, list | tuple):
+        raise TypeError(f"{op_def.name}: {argument.name!r} takes a list, not {value!r}")
+    if argument.type_list_attr is not None:
+        types = known.get(argument.type_list_attr)
+        if types is not None and len(types) != len(value):
+            raise ValueError(
+                f"{op_def.name}: {argument.name!r} takes {len(types)} tensors, not {len(value)}"
+            )
+        tensors = [
+            _convert_one(op_def, argument, v, types[i] if types else None)
+            for i, v in enumerate(value)
+        ]
+        if types is None:
+            _infer(op_def, argument.type_list_attr, [t.dtype.base_dtype for t in tensors], known)
+        return tensors
+    wanted = argument.dtype or known.get(argument.type_attr or "")
+    if wanted is None:
+        # Python numbers in a list take the type of the tensors beside them.
+        wanted = _type_among(value)
+        tensors = []
+        for v in value:
+            tensors.append(_convert_one(op_def, argument, v, wanted))
+            wanted = wanted or tensors[0].dtype.base_dtype
+        if argument.type_attr is not None and wanted is not None:
+            _infer(op_def, argument.type_attr, wanted, known)
+    else:
+        tensors = [_convert_one(op_def, argument, v, wanted) for v in value]
+    assert argument.number_attr is not None
+    _infer(op_def, argument.number_attr, len(tensors), known)
+    return tensors
+
+
+def _type_among(values: Sequence[Any]) -> DType | None:
+    """The element type of the first tensor or variable in a nested list."""
+    for value in values:
+        if isinstance(value, list | tuple):
+            found = _type_among(value)
+            if found is not None:
+                return found
+        elif hasattr(value, "dtype") and hasattr(value, "graph"):
+            return value.dtype.base_dtype
+    return None
+
+
+def _convert_one(op_def: OpDef, argument: Argument, value: Any, wanted: DType | None) -> Tensor:
+    hint = None
+    if wanted is None and argument.type_attr is not None:
+        hint = op_def.defaults.get(argument.type_attr)
+    try:
+        tensor = convert_to_tensor(
+            value, wanted, argument.name, preferred_dtype=hint, as_ref=argument.is_ref
+        )
+    except (TypeError, ValueError) as error:
+        if wanted is None:
+            raise
+        got = f"{value.dtype.name}" if isinstance(value, Tensor) else f"{type(value).__name__}"
+        raise TypeError(
+            f"Input {argument.name!r} of {op_def.name} must be of type {wanted.name}, "
+            f"but {_describe(value)} is of type {got}. {error}"
+        ) from None
+    if argument.is_ref and not tensor.dtype.is_ref_dtype:
+        raise TypeError(
+            f"Input {argument.name!r} of {op_def.name} must be a variable, not {tensor!r}"
+        )
+    return tensor
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, Tensor):
+        site = value.op.creation_site()[-1].splitlines()[0]
+        return f"{value.name} (created at {site})"
+    text = repr(value)
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+def _infer(op_def: OpDef, attr: str, value: Any, known: dict[str, Any]) -> None:
+    value = normalize_attr(op_def, attr, value)
+    given = known.setdefault(attr, value)
+    if given != value:
+        raise ValueError(f"{op_def.name}: {attr} is {given} by one input and {value} by another")
+
+
+def normalize_attr(op_def: OpDef, name: str, value: Any) -> Any:
+    """``value`` checked and in the form in which operations keep it."""
+    attribute = op_def.attributes.get(name)
+    if attribute is None:
+        if name.startswith("_"):
+            return value
+        known = ", ".join(op_def.attributes) or "none"
+        raise TypeError(f"{op_def.name} has no attribute {name!r} (it has: {known})")
+    return normalize(value, attribute, op_def.name)
+
+
+def _complete(op_def: OpDef, given: dict[str, Any]) -> dict[str, Any]:
+    complete = op_def.defaults.copy()
+    for key, value in given.items():
+        complete[key] = normalize_attr(op_def, key, value)
+    for name in op_def.required:
+        if name not in complete:
+            raise TypeError(f"{op_def.name} needs the attribute {name!r}")
+    return complete
+
+
+def output_types(op_def: OpDef, attrs: dict[str, Any]) -> list[DType]:
+    """The element types of the outputs, flattened."""
+    return [dtype for argument in op_def.outputs for dtype in argument.types(attrs)]
+
+
+def group_outputs(op: Operation) -> Any:
+    """The outputs as the signature groups them; the operation when there are none."""
+    arguments = op.op_def.outputs
+    if not arguments:
+        return op
+    grouped = group_arguments(arguments, op.outputs, op.attrs)
+    return grouped[0] if len(grouped) == 1 else grouped
+
+
+def apply_flat(
+    graph: Graph,
+    op_def: OpDef,
+    inputs: Sequence[Tensor],
+    attrs: dict[str, Any],
+    name: str | None,
+) -> Operation:
+    """Adds an operation from flat inputs and explicit attributes, as a GraphDef holds them."""
+    complete = _complete(op_def, attrs)
+    expected: list[tuple[Argument, DType]] = []
+    for argument in op_def.inputs:
+        # An attribute that an old graph leaves out is that of the tensors it is about.
+        if argument.type_attr is not None and len(expected) < len(inputs):
+            complete.setdefault(argument.type_attr, inputs[len(expected)].dtype.base_dtype)
+        try:
+            expected += [(argument, dtype) for dtype in argument.types(complete)]
+        except KeyError as missing:
+            raise ValueError(f"{op_def.name} needs the attribute {missing}") from None
+    if len(expected) != len(inputs):
+        raise ValueError(
+            f"{op_def.name} takes {len(expected)} inputs here, but {len(inputs)} are given"
+        )
+    for (argument, dtype), tensor in zip(expected, inputs, strict=True):
+        if tensor.op.graph is not graph:
+            raise ValueError(f"{tensor!r} is not an element of this graph.")
+        if tensor.dtype.base_dtype is not dtype.base_dtype:
+            raise TypeError(
+                f"Input {argument.name!r} of {op_def.name} must be {dtype.name}, "
+                f"but {tensor.name} is {tensor.dtype.name}"
+            )
+        if argument.is_ref and not tensor.dtype.is_ref_dtype:
+            raise TypeError(f"Input {argument.name!r} of {op_def.name} must be a reference")
+    types = output_types(op_def, complete)
+    return graph.add_op(op_def, list(inputs), complete, types, name, 4)

@@ -1,0 +1,277 @@
+"""Turning what a program passes (numbers, arrays, variables, lists) into tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runnel.graph import dtypes
+from runnel.graph.dtypes import DType, as_dtype
+from runnel.graph.graph import get_default_graph
+from runnel.graph.operation import Operation, Tensor
+from runnel.graph.registry import get_op_def
+from runnel.graph.shapes import Dimension, TensorShape, format_dims
+
+ConversionFunction = Callable[..., Any]
+_conversions: list[tuple[int, Any, ConversionFunction]] = []
+
+
+def register_tensor_conversion_function(
+    base_type: Any, conversion_func: ConversionFunction, priority: int = 100
+) -> None:
+    """Registers ``conversion_func(value, dtype, name, as_ref)`` for values of ``base_type``.
+
+    It returns a tensor, or NotImplemented to let others try; lower priorities go first.
+    """
+    if not callable(conversion_func):
+        raise TypeError("conversion_func must be callable.")
+    _conversions.append((priority, base_type, conversion_func))
+    _conversions.sort(key=lambda entry: entry[0])
+
+
+def convert_to_tensor(
+    value: Any,
+    dtype: Any = None,
+    name: str | None = None,
+    preferred_dtype: Any = None,
+    dtype_hint: Any = None,
+    as_ref: bool = False,
+) -> Tensor:
+    """``value`` as a tensor of the default graph.
+
+    ``dtype`` is required of the result; ``dtype_hint`` (or ``preferred_dtype``) is tried first
+    and given up when the value does not fit.
+
+    Example:
+        >>> convert_to_tensor([1, 2], dtype=tf.float32)
+        <tf.Tensor 'Const:0' shape=(2,) dtype=float32>
+    """
+    if dtype is not None:
+        dtype = as_dtype(dtype)
+    if isinstance(value, Tensor):
+        if dtype is not None and not dtype.is_compatible_with(value.dtype):
+            raise ValueError(
+                f"{value!r} has type {value.dtype.name}, but {dtype.name} is needed here. "
+                "tf.cast converts it."
+            )
+        return value
+    hint = dtype_hint if dtype_hint is not None else preferred_dtype
+    for _, base_type, convert in _conversions:
+        if isinstance(value, base_type):
+            if dtype is None and hint is not None:
+                try:
+                    tensor = convert(
+                        value, dtype=as_dtype(hint).base_dtype, name=name, as_ref=as_ref
+                    )
+                except (TypeError, ValueError):
+                    tensor = NotImplemented
+                if tensor is not NotImplemented and tensor is not None:
+                    return tensor
+            tensor = convert(value, dtype=dtype, name=name, as_ref=as_ref)
+            if tensor is not NotImplemented:
+                return tensor
+    if isinstance(value, Operation):
+        raise TypeError(f"{value!r} is an operation, not a value; use one of its outputs.")
+    if dtype is None and hint is not None:
+        try:
+            return constant_tensor(value, as_dtype(hint).base_dtype, None, name)
+        except (TypeError, ValueError):
+            pass
+    return constant_tensor(value, None if dtype is None else dtype.base_dtype, None, name)
+
+
+def make_array(value: Any, dtype: DType | None, shape: Any = None) -> np.ndarray:
+    """``value`` as an array of ``dtype``, by TensorFlow's rules for Python numbers.
+
+    Python floats become float32 and Python integers int32 when no type is asked for; a float
+    does not become an integer silently, nor a string a number.
+    """
+    if isinstance(value, TensorShape):
+        value = _shape_values(value)
+        dtype = dtype or dtypes.int32
+    kind = type(value)
+    if dtype is not None and dtype.np_dtype != object:
+        if kind is float:
+            if dtype.is_floating or dtype.is_complex:
+                return np.array(value, dtype.np_dtype)
+        elif (kind is int or kind is bool) and (dtype.np_dtype.kind not in "b" or kind is bool):
+            if dtype.is_integer or dtype.is_quantized:
+                _check_range(value, dtype)
+            return np.array(value, dtype.np_dtype)
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        if array.dtype.kind in "SUO" and (dtype is None or dtype is dtypes.string):
+            array = _array_from_python(array)
+    else:
+        array = _array_from_python(value)
+        if dtype is None:
+            if array.dtype == np.float64:
+                array = array.astype(np.float32)
+            elif array.dtype == np.int64 and not _has_numpy(value):
+                narrow = array.astype(np.int32)
+                array = narrow if (narrow == array).all() else array
+    if dtype is None:
+        wanted = as_dtype(array.dtype)
+        return array if array.dtype == wanted.np_dtype else array.astype(wanted.np_dtype)
+    return _cast_array(array, dtype, value)
+
+
+def _has_numpy(value: Any) -> bool:
+    """True when the leaves of a nested list are NumPy values, whose width is meant."""
+    while isinstance(value, list | tuple) and len(value):
+        value = value[0]
+    return isinstance(value, np.ndarray | np.generic)
+
+
+def _check_range(value: Any, dtype: DType) -> None:
+    low, high = dtype.limits if dtype.is_integer else (None, None)
+    if low is not None and not low <= value <= high:
+        raise ValueError(f"{value} is outside the range of {dtype.name} ({low} to {high})")
+
+
+def _shape_values(shape: TensorShape) -> list[int]:
+    if not shape.is_fully_defined():
+        raise ValueError(
+            f"Cannot convert the partly known shape {shape} to a tensor; "
+            "tf.shape(x) gives the shape when the step runs."
+        )
+    return [d for d in shape.as_list() if d is not None]
+
+
+def _array_from_python(value: Any) -> np.ndarray:
+    if isinstance(value, str | bytes):
+        out = np.empty((), object)
+        out[()] = value.encode() if isinstance(value, str) else value
+        return out
+    if value is None:
+        raise ValueError("None values not supported: a tensor cannot be made of None.")
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind in "SU":
+            array = np.array(value, object)  # NumPy's own strings lose zero bytes at the end
+    except ValueError:
+        array = np.array(value, object)  # str and bytes that do not mix, or ragged rows
+        if not _all_strings(array):
+            raise ValueError(
+                f"Cannot make a tensor of {_short(value)}: its rows have different lengths or "
+                "types."
+            ) from None
+    if array.dtype == object and any(isinstance(v, Dimension) for v in array.flat):
+        array = np.array([_dimension_size(v) for v in array.flat]).reshape(array.shape)
+    if array.dtype == object and _all_strings(array):
+        return _bytes_array(array)
+    if array.dtype == object:
+        raise TypeError(
+            f"Cannot make a tensor of {_short(value)}: it holds "
+            f"{', '.join(sorted({type(v).__name__ for v in array.ravel()}))}."
+        )
+    return array
+
+
+def _dimension_size(value: Any) -> Any:
+    if not isinstance(value, Dimension):
+        return value
+    if value.value is None:
+        raise ValueError(
+            "Cannot convert an unknown Dimension to a tensor; tf.shape(x)[i] gives it when the step "
+            "runs."
+        )
+    return value.value
+
+
+def _all_strings(array: np.ndarray) -> bool:
+    return all(isinstance(v, str | bytes) for v in array.ravel())
+
+
+def _bytes_array(array: np.ndarray) -> np.ndarray:
+    out = np.empty(array.shape, object)
+    flat = out.reshape(-1)
+    for i, item in enumerate(array.reshape(-1).tolist()):
+        flat[i] = item.encode() if isinstance(item, str) else item
+    return out
+
+
+def _cast_array(array: np.ndarray, dtype: DType, value: Any) -> np.ndarray:
+    target = dtype.np_dtype
+    if array.dtype == target:
+        return array
+    is_string = array.dtype == object
+    if array.size and (is_string != (target == object) or not _fits(array, dtype)):
+        raise TypeError(
+            f"Expected {dtype.name}, but {_short(value)} is of type "
+            f"{'string' if is_string else array.dtype.name}."
+        )
+    result = array.astype(target)
+    if dtype.is_integer and array.dtype.kind in "iu" and array.size:
+        low, high = dtype.limits
+        if int(array.min()) < low or int(array.max()) > high:
+            raise ValueError(f"{_short(value)} is outside the range of {dtype.name}")
+    return result
+
+
+_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
+
+
+def _fits(array: np.ndarray, dtype: DType) -> bool:
+    """True when ``array`` may become ``dtype`` without changing its kind of number."""
+    source = _RANK.get(array.dtype.kind, 2)
+    target = 2 if dtype.is_floating else _RANK.get(dtype.np_dtype.kind, 2)
+    if target == 0 or source == 0:
+        return source == target
+    return source <= target
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def constant_tensor(
+    value: Any, dtype: DType | None = None, shape: Any = None, name: str | None = None
+) -> Tensor:
+    """A ``Const`` operation that holds ``value``."""
+    array = make_array(value, dtype)
+    if shape is not None:
+        array = _fill_shape(array, TensorShape(shape).as_list())
+    elif array is value or not array.flags.owndata:
+        array = array.copy()  # the graph owns its constants
+    array.flags.writeable = False
+    wanted = dtype or as_dtype(array.dtype)
+    graph = get_default_graph()
+    op = graph.add_op(
+        get_op_def("Const"), (), {"value": array, "dtype": wanted}, (wanted,), name or "Const"
+    )
+    return op.outputs[0]
+
+
+def _fill_shape(array: np.ndarray, shape: list[int | None]) -> np.ndarray:
+    dims = tuple(d if d is not None else -1 for d in shape)
+    if -1 in dims:
+        raise ValueError(f"A constant needs a fully known shape, not {format_dims(tuple(shape))}")
+    size = int(np.prod(dims, dtype=np.int64))
+    if size == 0:
+        return np.empty(dims, array.dtype)  # of whatever value
+    if array.size == size:
+        return array.reshape(dims).copy()
+    if array.size > size:
+        raise ValueError(f"Too many elements ({array.size}) for a constant of shape {dims}")
+    if array.size == 0:
+        raise ValueError(f"No value is given for a constant of shape {dims}")
+    flat = np.empty(size, array.dtype)
+    flat[: array.size] = array.ravel()
+    flat[array.size :] = array.ravel()[-1]  # TensorFlow repeats the last element
+    return flat.reshape(dims)
+
+
+def convert_n_to_tensor(
+    values: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None
+) -> list[Tensor]:
+    """Each of ``values`` as a tensor."""
+    return [
+        convert_to_tensor(
+            v, dtype, None if name is None else f"{name}_{i}", preferred_dtype=preferred_dtype
+        )
+        for i, v in enumerate(values)
+    ]

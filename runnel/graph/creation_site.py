@@ -1,0 +1,66 @@
+"""Where the user's program created an operation, captured cheaply and rendered on demand.
+
+A site is a tuple of (code object, instruction offset) pairs, innermost first, of the frames
+that are not runnel's own. Line numbers are decoded only when an error needs them.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from pathlib import Path
+from types import CodeType, FrameType
+
+Site = tuple[tuple[CodeType, int], ...]
+
+_MAX_USER_FRAMES = 4
+_PACKAGE = str(Path(__file__).resolve().parent.parent)
+_is_internal: dict[str, bool] = {}
+
+
+def _internal(filename: str) -> bool:
+    known = _is_internal[filename] = filename.startswith(_PACKAGE)
+    return known
+
+
+def capture_site(depth: int = 2) -> Site:
+    """The user's frames that led to the caller's caller."""
+    frame: FrameType | None = sys._getframe(depth)
+    internal = _is_internal
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        known = internal.get(filename)
+        if known is None:
+            known = _internal(filename)
+        if not known:
+            break
+        frame = frame.f_back
+    if frame is None:
+        return ()
+    first = (frame.f_code, frame.f_lasti)
+    frame = frame.f_back
+    if frame is None:
+        return (first,)
+    site = [first]
+    while frame is not None and len(site) < _MAX_USER_FRAMES:
+        site.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    return tuple(site)
+
+
+def _line(code: CodeType, offset: int) -> int:
+    for start, end, line in code.co_lines():
+        if start <= offset < end and line is not None:
+            return line
+    return code.co_firstlineno
+
+
+def render_site(site: Site) -> list[str]:
+    """``file:line, in function`` with the source line, outermost frame first."""
+    rendered = []
+    for code, offset in reversed(site):
+        line = _line(code, offset)
+        source = linecache.getline(code.co_filename, line).strip()
+        text = f"{code.co_filename}:{line}, in {code.co_name}"
+        rendered.append(f"{text}\n    {source}" if source else text)
+    return rendered

@@ -1,0 +1,503 @@
+"""The graph: operations in the order of construction, names, scopes and collections."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from runnel.graph.collections import CollectionStore
+from runnel.graph.creation_site import capture_site
+from runnel.graph.device import merge_device
+from runnel.graph.dtypes import DType
+from runnel.graph.operation import Operation, Tensor
+from runnel.graph.registry import OpDef
+from runnel.graph.scopes import VALID_OP_NAME, ScopeState, check_scope_name
+from runnel.graph.shape_inference import infer_shapes
+
+
+class Graph(CollectionStore):
+    """A dataflow graph. Operations are appended and never removed.
+
+    Building is safe from several threads; scopes (``name_scope``, ``device``,
+    ``control_dependencies`` and so on) belong to the thread that opened them.
+
+    Example:
+        >>> graph = Graph()
+        >>> with graph.as_default():
+        ...     c = tf.constant(1.0)
+        >>> c.graph is graph
+        True
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Guards _ops, _by_name and _names_in_use against concurrent builders.
+        self._lock = threading.RLock()
+        self._ops: list[Operation] = []
+        self._by_name: dict[str, Operation] = {}
+        self._names_in_use: dict[str, int] = {}
+        self._scopes = ScopeState()
+        self._finalized = False
+        self._unfeedable: set[Tensor] = set()
+        self._unfetchable: set[Operation] = set()
+        self._consumers: dict[Tensor, list[Operation]] = {}
+        self._consumers_indexed = 0
+        self._mutation_count = 0
+        self.seed: int | None = None
+        self._seeds_given = 0
+        self.building_function = False
+
+    # Operations -----------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """Grows with every operation added."""
+        return len(self._ops)
+
+    @property
+    def _last_id(self) -> int:
+        return len(self._ops)
+
+    @property
+    def mutation_count(self) -> int:
+        """Grows when an existing operation is changed, so prepared plans can tell."""
+        return self._mutation_count
+
+    def _mutated(self) -> None:
+        self._check_not_finalized()
+        self._mutation_count += 1
+        self._consumers.clear()
+        self._consumers_indexed = 0
+
+    def _check_not_finalized(self) -> None:
+        if self._finalized:
+            raise RuntimeError(
+                "This graph is finalized and cannot be modified: build every operation before "
+                "Graph.finalize (a tf.Session or Supervisor may have called it)."
+            )
+
+    def add_op(
+        self,
+        op_def: OpDef,
+        inputs: Sequence[Tensor],
+        attrs: dict[str, Any],
+        output_types: Sequence[DType],
+        name: str | None,
+        site_depth: int = 3,
+    ) -> Operation:
+        """Appends an operation whose inputs and attributes are already checked and complete."""
+        scopes = self._scopes
+        if self._finalized:
+            self._check_not_finalized()
+        with self._lock:
+            if name is not None and name.endswith("/"):
+                full_name = name[:-1]  # a scope that unique_name has made already
+            else:
+                full_name = self.unique_name(name or op_def.name)
+            op = Operation(self, op_def, full_name, inputs, (), attrs, "", capture_site(site_depth))
+            op.outputs = [Tensor(op, i, dtype) for i, dtype in enumerate(output_types)]
+            if not scopes.plain:
+                self._apply_scopes(op, scopes)
+            infer_shapes(op)
+            op.id = len(self._ops)
+            self._ops.append(op)
+            self._by_name[full_name] = op
+        return op
+
+    def _apply_scopes(self, op: Operation, scopes: ScopeState) -> None:
+        if scopes.control_inputs:
+            producers = {tensor.op for tensor in op.inputs}
+            op.control_inputs = [c for c in scopes.control_inputs if c not in producers]
+        if scopes.container and op.attrs.get("container") == "" and op.op_def.stateful:
+            op.attrs["container"] = scopes.container
+        for key, value in scopes.attributes.items():
+            op.attrs.setdefault(key, value(op) if callable(value) else value)
+        if scopes.gradient_overrides:
+            op.gradient_name = scopes.gradient_overrides.get(op.op_def.name)
+            if op.gradient_name is not None:
+                op.attrs["_gradient_op_type"] = op.gradient_name
+        if scopes.devices:
+            op.device = scopes.device_of(op)
+        if scopes.colocation:
+            groups = {g for target in scopes.colocation for g in target.colocation_groups()}
+            op.attrs["_class"] = sorted(g.decode() for g in groups)
+            op.device = scopes.colocation[-1].device or op.device
+        context = scopes.control_flow_context
+        if context is not None:
+            op.control_flow_context = context
+            context.AddOp(op)
+
+    def adopt(self, operations: Iterable[Operation]) -> None:
+        """Appends operations that are complete, uniquely named and in order (an import's)."""
+        context = self._scopes.control_flow_context
+        with self._lock:
+            self._check_not_finalized()
+            for op in operations:
+                op.id = len(self._ops)
+                self._ops.append(op)
+                self._by_name[op.name] = op
+                self._names_in_use.setdefault(op.name.lower(), 1)
+                if context is not None:
+                    op.control_flow_context = context
+                    context.AddOp(op)
+
+    def create_op(
+        self,
+        op_type: str,
+        inputs: Sequence[Tensor],
+        dtypes: Sequence[DType] | None = None,
+        input_types: Sequence[DType] | None = None,
+        name: str | None = None,
+        attrs: dict[str, Any] | None = None,
+        **unused: Any,
+    ) -> Operation:
+        """Adds an operation by type name, with converted inputs and explicit attributes."""
+        from runnel.graph.apply import apply_flat
+        from runnel.graph.registry import get_op_def
+
+        return apply_flat(self, get_op_def(op_type), list(inputs), dict(attrs or {}), name)
+
+    def get_operations(self) -> list[Operation]:
+        """All operations, in the order of construction."""
+        return list(self._ops)
+
+    def get_operation_by_name(self, name: str) -> Operation:
+        """The operation of that name, or a KeyError."""
+        if not isinstance(name, str):
+            raise TypeError(f"An operation's name must be a string, not {name!r}")
+        return self.as_graph_element(name, allow_tensor=False, allow_operation=True)
+
+    def get_tensor_by_name(self, name: str) -> Tensor:
+        """The tensor of that name (``"op:0"``), or a KeyError."""
+        if not isinstance(name, str):
+            raise TypeError(f"A tensor's name must be a string, not {name!r}")
+        return self.as_graph_element(name, allow_tensor=True, allow_operation=False)
+
+    def as_graph_element(
+        self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True
+    ) -> Any:
+        """The tensor or operation of this graph that ``obj`` (an object or a name) denotes."""
+        convert = getattr(obj, "_as_graph_element", None)
+        if convert is not None:
+            obj = convert()
+        if isinstance(obj, Tensor | Operation):
+            allowed = allow_tensor if isinstance(obj, Tensor) else allow_operation
+            if not allowed:
+                kinds = "an Operation" if allow_operation else "a Tensor"
+                raise TypeError(f"Cannot use {obj!r} here: {kinds} is needed.")
+            if obj.graph is not self:
+                raise ValueError(f"{obj!r} is not an element of this graph.")
+            return obj
+        if isinstance(obj, bytes):
+            obj = obj.decode()
+        if not isinstance(obj, str):
+            raise TypeError(f"Cannot use {obj!r} ({type(obj).__name__}) as a Tensor or Operation.")
+        op_name, colon, index = obj.rpartition(":")
+        if colon and allow_tensor:
+            op = self._by_name.get(op_name)
+            if not index.isdigit():
+                raise ValueError(f"{obj!r} is not a tensor's name; those look like 'op:0'.")
+            if op is None:
+                raise KeyError(f"{obj!r} refers to an operation that is not in the graph.")
+            if int(index) >= len(op.outputs):
+                raise KeyError(f"{obj!r}: {op_name!r} has only {len(op.outputs)} outputs.")
+            return op.outputs[int(index)]
+        if colon:
+            raise ValueError(f"{obj!r} names a tensor, but an operation is needed.")
+        op = self._by_name.get(obj)
+        if not allow_operation:
+            hint = f" Did you mean '{obj}:0'?" if op is not None else ""
+            raise ValueError(f"{obj!r} is not a tensor's name; those look like 'op:0'.{hint}")
+        if op is None:
+            raise KeyError(f"{obj!r} refers to an operation that is not in the graph.")
+        return op
+
+    def consumers(self, tensor: Tensor) -> list[Operation]:
+        """The operations that take ``tensor``."""
+        with self._lock:
+            for op in self._ops[self._consumers_indexed :]:
+                for taken in dict.fromkeys(op.inputs):
+                    self._consumers.setdefault(taken, []).append(op)
+            self._consumers_indexed = len(self._ops)
+            return list(self._consumers.get(tensor, ()))
+
+    # Names ----------------------------------------------------------------------------------
+
+    def unique_name(self, name: str, mark_as_used: bool = True) -> str:
+        """``name`` in the current scope, with ``_1``, ``_2`` ... appended if it is taken."""
+        scope = self._scopes.name
+        if scope:
+            name = f"{scope}/{name}"
+        elif not VALID_OP_NAME.match(name):
+            raise ValueError(
+                f"{name!r} is not a valid operation name: use letters, digits and _ . - / \\ >, "
+                "and begin with a letter, digit or dot"
+            )
+        key = name.lower()
+        used = self._names_in_use
+        count = used.get(key, 0)
+        if mark_as_used:
+            used[key] = count + 1
+        if count == 0:
+            return name
+        base = key
+        while key in used:
+            key = f"{base}_{count}"
+            count += 1
+        if mark_as_used:
+            used[base] = count
+            used[key] = 1
+        return f"{name}_{count - 1}"
+
+    @contextmanager
+    def name_scope(self, name: str | None) -> Iterator[str]:
+        """Prefixes names within the block; yields the scope with a slash at its end."""
+        scopes = self._scopes
+        if name:
+            if isinstance(name, bytes):
+                name = name.decode()
+            if name.endswith("/"):
+                scope = name[:-1]  # re-entering an existing scope
+            else:
+                check_scope_name(name, outermost=not scopes.name)
+                with self._lock:
+                    scope = self.unique_name(name)
+        else:
+            scope = ""
+        saved, scopes.name = scopes.name, scope
+        try:
+            yield scope + "/" if scope else ""
+        finally:
+            scopes.name = saved
+
+    def get_name_scope(self) -> str:
+        """The current name scope, without a slash at its end."""
+        return self._scopes.name
+
+    # Other scopes ---------------------------------------------------------------------------
+
+    def control_dependencies(
+        self, control_inputs: Iterable[Any] | None
+    ) -> AbstractContextManager[None]:
+        """Operations in the block run after ``control_inputs``; None clears those around it."""
+        scopes = self._scopes
+        if control_inputs is None:
+            return scopes.override(control_inputs=(), control_flow_context=None)
+        found = dict.fromkeys(scopes.control_inputs)
+        for obj in control_inputs:
+            if isinstance(obj, Tensor) or not hasattr(obj, "_as_graph_element"):
+                parts = getattr(obj, "values", None)
+                if parts is not None and not isinstance(obj, Tensor | Operation):
+                    obj = obj.values  # IndexedSlices and the like
+            element = self.as_graph_element(obj)
+            found[element.op if isinstance(element, Tensor) else element] = None
+        return scopes.override(control_inputs=tuple(found))
+
+    def device(self, device_name_or_function: Any) -> AbstractContextManager[None]:
+        """Operations in the block are placed on the named device; None clears those around it."""
+        scopes = self._scopes
+        if device_name_or_function is None:
+            return scopes.with_devices(())
+        if callable(device_name_or_function):
+            return scopes.with_devices((*scopes.devices, device_name_or_function))
+        name = merge_device("", device_name_or_function)
+        return scopes.with_devices((*scopes.devices, name))
+
+    def colocate_with(self, op: Any, ignore_existing: bool = False) -> AbstractContextManager[None]:
+        """Operations in the block are placed where ``op`` is."""
+        if op is None:
+            if not ignore_existing:
+                raise ValueError("Trying to reset colocation (op is None) needs ignore_existing")
+            return self._scopes.override(colocation=())
+        # A resource variable is where its handle is, not where one of its reads is.
+        element = self.as_graph_element(getattr(op, "handle", op))
+        target = element.op if isinstance(element, Tensor) else element
+        outer = () if ignore_existing else self._scopes.colocation
+        return self._scopes.override(colocation=(*outer, target))
+
+    def gradient_override_map(self, op_type_map: dict[str, str]) -> AbstractContextManager[None]:
+        """Operations of the given types use the gradient registered under the given name."""
+        if not isinstance(op_type_map, dict):
+            raise TypeError("op_type_map must be a dictionary mapping strings to strings")
+        for key, value in op_type_map.items():
+            if not isinstance(key, str) or not isinstance(value, str):
+                raise TypeError("op_type_map must be a dictionary mapping strings to strings")
+        merged = {**self._scopes.gradient_overrides, **op_type_map}
+        return self._scopes.override(gradient_overrides=merged)
+
+    def _attr_scope(self, attr_map: dict[str, Any]) -> AbstractContextManager[None]:
+        return self._scopes.override(attributes={**self._scopes.attributes, **attr_map})
+
+    def container(self, container_name: str) -> AbstractContextManager[None]:
+        """Stateful operations in the block keep their state in the named container."""
+        return self._scopes.override(container=container_name)
+
+    @property
+    def _container(self) -> str:
+        return self._scopes.container
+
+    def _get_control_flow_context(self) -> Any:
+        return self._scopes.control_flow_context
+
+    def _set_control_flow_context(self, context: Any) -> None:
+        self._scopes.control_flow_context = context
+        self._scopes._refresh()
+
+    # Whole-graph properties -----------------------------------------------------------------
+
+    @property
+    def finalized(self) -> bool:
+        return self._finalized
+
+    def finalize(self) -> None:
+        """Makes the graph read-only."""
+        self._finalized = True
+
+    def _unsafe_unfinalize(self) -> None:
+        self._finalized = False
+
+    def prevent_feeding(self, tensor: Tensor) -> None:
+        """Makes feeding ``tensor`` an error."""
+        self._unfeedable.add(tensor)
+
+    def is_feedable(self, tensor: Tensor) -> bool:
+        return tensor not in self._unfeedable
+
+    def prevent_fetching(self, op: Operation) -> None:
+        """Makes fetching ``op`` an error."""
+        self._unfetchable.add(op)
+
+    def is_fetchable(self, tensor_or_op: Any) -> bool:
+        op = tensor_or_op.op if isinstance(tensor_or_op, Tensor) else tensor_or_op
+        return op not in self._unfetchable
+
+    def as_default(self) -> AbstractContextManager[Graph]:
+        """Within the block, operations are added to this graph."""
+        return default_graph(self)
+
+    def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
+        """This graph as a ``GraphDef`` protocol buffer."""
+        from runnel.graph.graph_def import graph_to_graph_def
+
+        return graph_to_graph_def(self, from_version, add_shapes)
+
+
+class _DefaultGraphs(threading.local):
+    def __init__(self) -> None:
+        self.stack: list[Graph] = []
+
+
+_defaults = _DefaultGraphs()
+_global_default: Graph | None = None
+_global_lock = threading.Lock()
+
+
+def get_default_graph() -> Graph:
+    """The graph that new operations are added to."""
+    global _global_default
+    stack = _defaults.stack
+    if stack:
+        return stack[-1]
+    if _global_default is None:
+        with _global_lock:
+            if _global_default is None:
+                _global_default = Graph()
+    return _global_default
+
+
+def has_default_graph() -> bool:
+    """True inside an ``as_default`` block of this thread."""
+    return bool(_defaults.stack)
+
+
+def reset_default_graph() -> None:
+    """Replaces the global default graph by an empty one."""
+    global _global_default
+    if _defaults.stack:
+        raise AssertionError(
+            "reset_default_graph cannot be called inside a `with graph.as_default():` block. "
+            "Leave the block first, or use a new tf.Graph()."
+        )
+    _global_default = None
+
+
+@contextmanager
+def default_graph(graph: Graph) -> Iterator[Graph]:
+    """Within the block, ``graph`` is this thread's default graph."""
+    _defaults.stack.append(graph)
+    try:
+        yield graph
+    finally:
+        _defaults.stack.pop()
+
+
+def device(device_name_or_function: Any) -> AbstractContextManager[None]:
+    """``Graph.device`` of the default graph."""
+    return get_default_graph().device(device_name_or_function)
+
+
+def control_dependencies(control_inputs: Any) -> AbstractContextManager[None]:
+    """``Graph.control_dependencies`` of the default graph."""
+    return get_default_graph().control_dependencies(control_inputs)
+
+
+def colocate_with(op: Any, ignore_existing: bool = False) -> AbstractContextManager[None]:
+    """``Graph.colocate_with`` of the default graph."""
+    return get_default_graph().colocate_with(op, ignore_existing)
+
+
+def container(container_name: str) -> AbstractContextManager[None]:
+    """``Graph.container`` of the default graph."""
+    return get_default_graph().container(container_name)
+
+
+class name_scope:  # noqa: N801 (TensorFlow's name)
+    """A name scope in the default graph, or in the graph of ``values``.
+
+    ``name_scope(name, default_name, values)``: ``name`` if given, else ``default_name``.
+
+    Example:
+        >>> with tf.name_scope("layer") as scope:
+        ...     x = tf.constant(1.0, name="x")
+        >>> x.op.name
+        'layer/x'
+    """
+
+    def __init__(
+        self, name: str | None, default_name: str | None = None, values: Any = None
+    ) -> None:
+        self._name = default_name if name is None else name
+        self._given = name
+        if self._name is None and values is not None:
+            raise ValueError("name_scope needs a name or a default_name when values are given")
+        self._values = values
+        self._contexts: list[AbstractContextManager[Any]] = []
+
+    @property
+    def name(self) -> str | None:
+        return self._name
+
+    def __enter__(self) -> str:
+        graph = next(
+            (v.graph for v in self._values or () if isinstance(v, Tensor | Operation)), None
+        )
+        enter_graph: AbstractContextManager[Any]
+        if graph is None or graph is get_default_graph():
+            graph, enter_graph = get_default_graph(), nullcontext()
+        else:
+            enter_graph = graph.as_default()
+        enter_graph.__enter__()
+        scope = graph.name_scope(self._name)
+        try:
+            result = scope.__enter__()
+        except BaseException:
+            enter_graph.__exit__(None, None, None)
+            raise
+        self._contexts = [scope, enter_graph]
+        return result
+
+    def __exit__(self, *exception: Any) -> None:
+        for context in self._contexts:
+            context.__exit__(*exception)

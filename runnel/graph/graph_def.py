@@ -1,0 +1,116 @@
+"""A graph as a ``GraphDef`` protocol buffer, in the form that TensorFlow writes and reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from runnel.graph.attr_value import encode_attribute, kind_of_value
+from runnel.graph.tensor_proto import MAX_BYTES
+
+if TYPE_CHECKING:
+    from runnel.graph.dtypes import DType
+    from runnel.graph.graph import Graph
+    from runnel.graph.operation import Operation
+
+# The version of the GraphDef format: what TensorFlow 1.15 wrote. Later TensorFlows read it, and
+# the meaning of no op here depends on a later one.
+GRAPH_DEF_VERSION = 134
+
+# Attributes that TensorFlow added after 1.15: left out at their default, which is what a reader
+# that does not know them does anyway, so that an older TensorFlow reads the graph too.
+_LATER_ATTRIBUTES = frozenset(
+    ("grad_a", "grad_b", "grad_x", "grad_y", "debug_name", "allowed_devices")
+    + ("bad_indices_policy", "explicit_paddings", "exponential_avg_factor", "index_type")
+)
+
+
+def operation_to_node_def(op: Operation, add_shapes: bool = False) -> Any:
+    """``op`` as a ``NodeDef``."""
+    from tensorboard.compat.proto.node_def_pb2 import NodeDef
+
+    node = NodeDef()
+    _write_node(node, op, add_shapes)
+    return node
+
+
+def graph_to_graph_def(
+    graph: Graph, from_version: int | None = None, add_shapes: bool = False
+) -> Any:
+    """``graph`` as a ``GraphDef``, with its operations in the order of construction.
+
+    ``from_version`` leaves out those that were there when ``graph.version`` had that value;
+    ``add_shapes`` records the static shapes in an attribute ``_output_shapes``.
+
+    Example:
+        >>> [node.op for node in tf.constant(1.0).graph.as_graph_def().node]
+        ['Const']
+    """
+    from tensorboard.compat.proto.graph_pb2 import GraphDef
+
+    operations = graph.get_operations()
+    _check_size(operations)
+    graph_def = GraphDef()
+    graph_def.versions.producer = GRAPH_DEF_VERSION
+    add = graph_def.node.add
+    for op in operations[from_version or 0 :]:
+        _write_node(add(), op, add_shapes)
+    return graph_def
+
+
+def _check_size(operations: list[Operation]) -> None:
+    constants = [op for op in operations if op.op_def.name == "Const"]
+    total = sum(op.attrs["value"].nbytes for op in constants if any(op.attrs["value"].strides))
+    if total > MAX_BYTES:
+        largest = max(constants, key=lambda op: op.attrs["value"].nbytes)
+        raise ValueError(
+            f"The graph's constants take {total} bytes, but a GraphDef cannot be larger than "
+            f"2 GiB. The largest is {largest.name!r}; keep large values in variables, or feed them."
+        )
+
+
+def _element_type(attrs: dict[str, Any]) -> DType | None:
+    """What a constant's elements mean: a qint8 and an int8 are stored alike."""
+    dtype = attrs.get("dtype")
+    value = attrs.get("value")
+    stored_so = getattr(value, "dtype", None) == getattr(dtype, "np_dtype", "")
+    return dtype if stored_so else None
+
+
+def _write_node(node: Any, op: Operation, add_shapes: bool) -> None:
+    op_def = op.op_def
+    node.name = op.name
+    node.op = op_def.name
+    if op.device:
+        node.device = op.device
+    inputs = [
+        t.op.name if t.value_index == 0 else f"{t.op.name}:{t.value_index}" for t in op.inputs
+    ]
+    if op.control_inputs:
+        inputs += [f"^{c.name}" for c in op.control_inputs]
+    if inputs:
+        node.input.extend(inputs)
+    declared = op_def.attributes
+    values = op.attrs
+    for name, value in values.items():
+        attribute = declared.get(name)
+        if name in _LATER_ATTRIBUTES and attribute is not None and value == attribute.default:
+            continue
+        try:
+            if attribute is not None:
+                kind, is_list = attribute.kind, attribute.is_list
+            else:
+                kind, is_list = kind_of_value(value)
+            if kind == "type" and not is_list:  # the most common, written directly
+                node.attr[name].type = value.as_datatype_enum
+            elif kind == "tensor":
+                encode_attribute(node.attr[name], value, kind, is_list, _element_type(values))
+            else:
+                encode_attribute(node.attr[name], value, kind, is_list)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"Attribute {name!r} of {op.name!r} ({op_def.name}) cannot be written to a "
+                f"NodeDef: {error}"
+            ) from None
+    if add_shapes:
+        shapes = [t.shape for t in op.outputs]
+        encode_attribute(node.attr["_output_shapes"], shapes, "shape", is_list=True)

@@ -1,0 +1,470 @@
+"""The registry of operation types: signature, shape function, kernels and gradient in one place.
+
+Example, a whole new operation:
+
+    cube = register_op("Cube", inputs="x: T", outputs="y: T", attrs="T: {float, double}")
+
+    @cube.shape
+    def _(x):
+        return x.dims
+
+    @cube.kernel
+    def _(xp, x):
+        return x * x * x
+
+    @cube.gradient
+    def _(op, grad):
+        return 3 * op.inputs[0] ** 2 * grad
+
+    y = cube(tf.constant(2.0))
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from runnel.graph.creation_site import Site, render_site
+from runnel.graph.dtypes import DType, as_dtype
+from runnel.graph.signature import REQUIRED, Argument, Attribute, parse_arguments, parse_attributes
+
+if TYPE_CHECKING:
+    from runnel.graph.operation import Operation
+
+# Keyword-only parameters that the executor supplies to a kernel, beside the attributes.
+RUNTIME_PARAMETERS = frozenset({"check", "stream", "platform", "operation"})
+
+INTERPRETED = "interpreted"
+COMPILED = "compiled"
+BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One implementation of an op: for a device kind, element types and a tier (None: any)."""
+
+    function: Callable[..., Any]
+    device: str | None
+    dtypes: frozenset[DType] | None
+    tier: str
+    parameters: tuple[str, ...]
+    """The keyword-only parameters: attribute names and ``RUNTIME_PARAMETERS``."""
+    site: Site
+
+    def serves(self, device: str, dtype: DType | None, tier: str) -> bool:
+        return (
+            self.device in (None, device)
+            and (self.dtypes is None or dtype in self.dtypes)
+            and self.tier in (BOTH, tier)
+        )
+
+    @property
+    def serving(self) -> str:
+        """What this kernel serves, in words."""
+        return f"{self.device or 'any device'}/{_names(self.dtypes)}"
+
+    @property
+    def specificity(self) -> tuple[bool, bool, bool]:
+        return (self.device is not None, self.dtypes is not None, self.tier != BOTH)
+
+
+def keyword_only(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Names of the keyword-only parameters of ``function``."""
+    code = function.__code__ if hasattr(function, "__code__") else None
+    if code is not None:
+        start = code.co_argcount
+        return code.co_varnames[start : start + code.co_kwonlyargcount]
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+
+
+class OpDef:
+    """An operation type. Calling it adds an operation to the default graph.
+
+    Parameters of :func:`register_op` that say how it may be run:
+
+    * ``stateful``: it has an effect or an identity beyond its value, so two of the same are
+      two, and it is never folded or merged.
+    * ``static_inputs``: inputs whose *values* a compiled step must know beforehand, such as a
+      reshape's shape (:meth:`OpDef.needs_static` can narrow them for one operation).
+    * ``known_from_shapes``: its output depends only on its inputs' shapes (``Shape``, ``Rank``).
+    * ``updates`` / ``overwrites``: reference inputs whose variable the kernel replaces; the
+      kernel returns the new values in that order, before its other outputs. An overwritten
+      reference is not read: the kernel receives None for it.
+    * ``variable``: its output denotes a variable.
+    * ``host``: it runs on the host with NumPy only: strings, data-dependent shapes, effects.
+    * ``random``: its kernel draws from ``stream``; the function gives the number of counters by
+      which an execution advances the stream, from the shape of its first output. The
+      attributes ``seed`` and ``seed2`` say where the stream begins; zeros: anywhere.
+    * ``heavy``: a step that contains it is compiled at once, without being interpreted first.
+    * ``self_gated``: its kernel drops its update when a check of the step fails
+      (``check.gate_indices``), so the executor need not select the whole old value.
+    """
+
+    __slots__ = (
+        "name",
+        "inputs",
+        "outputs",
+        "attributes",
+        "stateful",
+        "static_inputs",
+        "static_function",
+        "known_from_shapes",
+        "updates",
+        "overwrites",
+        "variable",
+        "host",
+        "random",
+        "allows_uninitialized",
+        "site",
+        "shape_function",
+        "shape_parameters",
+        "kernels",
+        "gradient_function",
+        "gradient_site",
+        "differentiable",
+        "inferred_attributes",
+        "defaults",
+        "required",
+        "heavy",
+        "self_gated",
+        "simple_type_attr",
+        "has_list_inputs",
+        "_selected",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        inputs: str | list[str] = "",
+        outputs: str | list[str] = "",
+        attrs: str | list[str] = "",
+        *,
+        stateful: bool = False,
+        static_inputs: tuple[str, ...] = (),
+        known_from_shapes: bool = False,
+        updates: tuple[str, ...] = (),
+        overwrites: tuple[str, ...] = (),
+        variable: bool = False,
+        host: bool = False,
+        random: Callable[[tuple[int, ...]], int] | None = None,
+        allows_uninitialized: bool = False,
+        differentiable: bool = True,
+        heavy: bool = False,
+        self_gated: bool = False,
+    ) -> None:
+        self.name = name
+        self.attributes: dict[str, Attribute] = parse_attributes(attrs)
+        self.inputs: tuple[Argument, ...] = parse_arguments(inputs, self.attributes)
+        self.outputs: tuple[Argument, ...] = parse_arguments(outputs, self.attributes)
+        self.stateful = stateful or bool(updates or overwrites or variable or random)
+        self.known_from_shapes = known_from_shapes
+        self.updates = self._positions(updates)
+        self.overwrites = self._positions(overwrites)
+        self.static_inputs = self._positions(static_inputs)
+        self.static_function: Callable[..., tuple[str, ...]] | None = None
+        self.variable = variable
+        self.host = host
+        self.random = random
+        self.allows_uninitialized = allows_uninitialized
+        self.differentiable = differentiable
+        self.heavy = heavy
+        self.self_gated = self_gated
+        self.site: Site = ()
+        self.shape_function: Callable[..., Any] | None = None
+        self.shape_parameters: tuple[str, ...] = ()
+        self.kernels: list[Kernel] = []
+        self.gradient_function: Callable[..., Any] | None = None
+        self.gradient_site: Site = ()
+        inferred: set[str] = set()
+        for argument in self.inputs:
+            inferred |= {
+                a
+                for a in (argument.type_attr, argument.number_attr, argument.type_list_attr)
+                if a is not None
+            }
+        self.inferred_attributes = frozenset(inferred)
+        self.defaults = {
+            a.name: a.default for a in self.attributes.values() if a.default is not REQUIRED
+        }
+        self.required = tuple(
+            a.name
+            for a in self.attributes.values()
+            if a.default is REQUIRED and a.name not in inferred
+        )
+        # The common signature, all inputs of one type "T" and no lists, has a short path in
+        # ``apply_op``.
+        type_attrs = {a.type_attr for a in self.inputs}
+        simple = len(type_attrs) == 1 and not any(a.is_list or a.is_ref for a in self.inputs)
+        self.simple_type_attr: str | None = type_attrs.pop() if simple else None
+        self.has_list_inputs = any(a.is_list for a in self.inputs)
+        self._selected: dict[tuple[str, DType | None, str], Kernel | None] = {}
+
+    def _positions(self, names: tuple[str, ...]) -> tuple[int, ...]:
+        by_name = {argument.name: i for i, argument in enumerate(self.inputs)}
+        missing = [name for name in names if name not in by_name]
+        if missing:
+            raise ValueError(f"{self.name} has no input named {missing[0]!r}")
+        return tuple(by_name[name] for name in names)
+
+    def __call__(self, *inputs: Any, name: str | None = None, **attrs: Any) -> Any:
+        from runnel.graph.apply import apply_op
+
+        return apply_op(self, inputs, attrs, name)
+
+    def __repr__(self) -> str:
+        return f"<OpDef {self.name}>"
+
+    # Registration ---------------------------------------------------------------------------
+
+    def shape(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Registers the shape function.
+
+        It takes the input tensors (a list for a list input) and, as keyword-only parameters,
+        the attributes that it names; it returns the ``Dims`` of the output, or a list of them.
+        """
+        self._check_parameters(function, "shape function", frozenset())
+        self.shape_function = function
+        self.shape_parameters = keyword_only(function)
+        return function
+
+    def kernel(
+        self,
+        function: Callable[..., Any] | None = None,
+        *,
+        device: str | None = None,
+        dtype: Any = None,
+        tier: str = BOTH,
+    ) -> Any:
+        """Registers a kernel: ``kernel(xp, *inputs, *, attributes...)`` over a namespace ``xp``.
+
+        ``device`` ("CPU", "GPU", "TPU") and ``dtype`` (one or several, of the op's first type
+        attribute) narrow what it serves; the most specific kernel wins. ``tier`` restricts it to
+        the interpreter (``xp`` is NumPy) or to compilation (``xp`` is jax.numpy).
+        """
+        if function is None:
+            return lambda f: self.kernel(f, device=device, dtype=dtype, tier=tier)
+        self._check_parameters(function, "kernel", RUNTIME_PARAMETERS)
+        self._check_arity(function)
+        if ("stream" in keyword_only(function)) != (self.random is not None):
+            raise ValueError(
+                f"{self.name} (registered at {_where(self.site)}): the kernels of an op that is "
+                "registered with random=... take 'stream', and no others do"
+            )
+        if dtype is None:
+            types = None
+        else:
+            given = dtype if isinstance(dtype, list | tuple | set | frozenset) else (dtype,)
+            types = frozenset(as_dtype(t) for t in given)
+        device = device.upper() if device else None
+        for other in self.kernels:
+            if (other.device, other.dtypes, other.tier) == (device, types, tier):
+                raise ValueError(
+                    f"A kernel for {self.name} on {device or 'any device'} and "
+                    f"{_names(types)} is registered already, at {_where(other.site)}"
+                )
+        site = ((function.__code__, 0),) if hasattr(function, "__code__") else _caller()
+        self.kernels.append(Kernel(function, device, types, tier, keyword_only(function), site))
+        self._selected.clear()
+        return function
+
+    def needs_static(self, function: Callable[..., tuple[str, ...]]) -> Callable[..., Any]:
+        """Registers a function that tells which of ``static_inputs`` one operation needs.
+
+        ``x[i]`` with a tensor ``i`` is a slice whose size is known although its place is not; its
+        kernel can be compiled without knowing ``i``. The function takes the operation and returns
+        the names of inputs.
+        """
+        self.static_function = function
+        return function
+
+    def static_inputs_of(self, op: Operation) -> tuple[int, ...]:
+        """Positions of the inputs of ``op`` whose values a compiled step must know."""
+        if self.static_function is None or op.op_def is not self:
+            return self.static_inputs
+        return self._positions(self.static_function(op))
+
+    def gradient(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Registers the gradient: ``gradient(op, *output_gradients)``, one for each input."""
+        if self.gradient_function is not None or not self.differentiable:
+            where = _where(self.gradient_site)
+            raise KeyError(f"The gradient of {self.name} is registered already, at {where}")
+        self.gradient_function = function
+        self.gradient_site = (
+            ((function.__code__, 0),) if hasattr(function, "__code__") else _caller()
+        )
+        return function
+
+    def _check_parameters(
+        self, function: Callable[..., Any], what: str, extra: frozenset[str]
+    ) -> None:
+        for name in keyword_only(function):
+            if name not in self.attributes and name not in extra:
+                known = ", ".join([*self.attributes, *sorted(extra)]) or "none"
+                raise ValueError(
+                    f"The {what} of {self.name} takes {name!r}, which is not an attribute of "
+                    f"{self.name} (registered at {_where(self.site)}; attributes: {known})"
+                )
+
+    def _check_arity(self, function: Callable[..., Any]) -> None:
+        code = getattr(function, "__code__", None)
+        if code is None or code.co_flags & inspect.CO_VARARGS:
+            return
+        if code.co_argcount != len(self.inputs) + 1:
+            raise ValueError(
+                f"The kernel of {self.name} at {_where(((code, 0),))} takes {code.co_argcount} "
+                f"positional parameters, but must take {len(self.inputs) + 1}: the array "
+                f"namespace and the inputs ({', '.join(a.name for a in self.inputs)})"
+            )
+
+    # Grouping -------------------------------------------------------------------------------
+
+    def group(self, flat: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
+        """``flat`` inputs as the signature groups them: one item, or a list for a list argument."""
+        if not self.has_list_inputs:
+            return list(flat)
+        return group_arguments(self.inputs, flat, attrs)
+
+    # Selection ------------------------------------------------------------------------------
+
+    def select_kernel(self, device: str, dtype: DType | None, tier: str) -> Kernel | None:
+        """The most specific kernel for a device kind, element type and tier, or None."""
+        key = (device, dtype, tier)
+        try:
+            return self._selected[key]
+        except KeyError:
+            pass
+        serving = [k for k in self.kernels if k.serves(device, dtype, tier)]
+        best = max(serving, key=lambda k: k.specificity, default=None)
+        self._selected[key] = best
+        return best
+
+    def can_compile(self, device: str, dtype: DType | None) -> bool:
+        """True when a compiled step may contain this op."""
+        return not self.host and self.select_kernel(device, dtype, COMPILED) is not None
+
+
+def group_arguments(
+    arguments: Sequence[Argument], flat: Sequence[Any], attrs: Mapping[str, Any]
+) -> list[Any]:
+    """``flat`` items as ``arguments`` group them: one item, or a list for a list argument."""
+    grouped: list[Any] = []
+    position = 0
+    for argument in arguments:
+        count = argument.count(attrs)
+        items = list(flat[position : position + count])
+        grouped.append(items if argument.is_list else items[0])
+        position += count
+    return grouped
+
+
+def _names(types: frozenset[DType] | None) -> str:
+    return "any type" if types is None else ", ".join(sorted(t.name for t in types))
+
+
+def _caller(depth: int = 2) -> Site:
+    frame = sys._getframe(depth)
+    return ((frame.f_code, frame.f_lasti),)
+
+
+def _where(site: Site) -> str:
+    rendered = render_site(site)
+    return rendered[-1].splitlines()[0] if rendered else "an unknown place"
+
+
+_REGISTRY: dict[str, OpDef] = {}
+_GRADIENTS: dict[str, tuple[Callable[..., Any] | None, Site]] = {}
+
+
+def register_op(
+    name: str, inputs: Any = "", outputs: Any = "", attrs: Any = "", **how: Any
+) -> OpDef:
+    """Registers an operation type; see :class:`OpDef` for ``how``, this module for an example."""
+    existing = _REGISTRY.get(name)
+    if existing is not None:
+        raise ValueError(f"The op {name} is registered already, at {_where(existing.site)}")
+    op_def = OpDef(name, inputs, outputs, attrs, **how)
+    op_def.site = _caller()
+    _REGISTRY[name] = op_def
+    return op_def
+
+
+def get_op_def(name: str) -> OpDef:
+    """The registered operation type, or a KeyError that says how to register one."""
+    try:
+        return _REGISTRY[name]
+    except KeyError:
+        import difflib
+
+        close = difflib.get_close_matches(name, _REGISTRY, n=3)
+        hint = f" Did you mean {' or '.join(close)}?" if close else ""
+        raise KeyError(
+            f"No op named {name!r} is registered.{hint} Register it with runnel.register_op."
+        ) from None
+
+
+def registered_ops() -> dict[str, OpDef]:
+    """All registered operation types by name."""
+    return dict(_REGISTRY)
+
+
+class RegisterGradient:
+    """Registers a gradient function under a name: an op type, or one for ``gradient_override_map``.
+
+    Example:
+        >>> @RegisterGradient("Twice")
+        ... def _twice(op, grad):
+        ...     return 2 * grad
+    """
+
+    def __init__(self, op_type: str) -> None:
+        if not isinstance(op_type, str):
+            raise TypeError("op_type must be a string")
+        self._op_type = op_type
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        _register_named_gradient(self._op_type, function)
+        return function
+
+
+def NotDifferentiable(op_type: str) -> None:  # noqa: N802 (TensorFlow's name)
+    """Declares that no gradient flows through ops of this type."""
+    op_def = _REGISTRY.get(op_type)
+    if op_def is not None and op_def.gradient_function is None:
+        op_def.differentiable = False
+    _register_named_gradient(op_type, None)
+
+
+NoGradient = NotDifferentiable
+
+
+def _register_named_gradient(name: str, function: Callable[..., Any] | None) -> None:
+    op_def = _REGISTRY.get(name)
+    first: Site | None = None
+    if name in _GRADIENTS:
+        first = _GRADIENTS[name][1]
+    elif op_def is not None and op_def.gradient_function is not None:
+        first = op_def.gradient_site
+    if first is not None:
+        raise KeyError(f"The gradient of {name} is registered already, at {_where(first)}")
+    code = getattr(function, "__code__", None)
+    _GRADIENTS[name] = (function, ((code, 0),) if code else _caller(3))
+
+
+def gradient_function(name: str) -> Callable[..., Any] | None:
+    """The gradient registered under ``name``; None if it has none by declaration.
+
+    Raises LookupError when nothing was registered.
+    """
+    if name in _GRADIENTS:
+        return _GRADIENTS[name][0]
+    op_def = _REGISTRY.get(name)
+    if op_def is not None:
+        if op_def.gradient_function is not None:
+            return op_def.gradient_function
+        if not op_def.differentiable:
+            return None
+    raise LookupError(f"No gradient is registered for {name!r}")

@@ -1,0 +1,99 @@
+"""What the scopes around the current line of the program say about an operation made there.
+
+Each thread has its own state for each graph: the name scope, control dependencies, devices,
+colocation, attributes and gradient overrides in force.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from runnel.graph.device import merge_device
+
+if TYPE_CHECKING:
+    from runnel.graph.operation import Operation
+
+_VALID_SCOPE = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
+VALID_OP_NAME = re.compile(r"^[A-Za-z0-9.>][A-Za-z0-9_.\\/>-]*$")
+
+DeviceFunction = Callable[[Any], Any]
+
+
+class ScopeState(threading.local):
+    """The scopes in force in this thread for one graph."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.control_inputs: tuple[Operation, ...] = ()
+        self.devices: tuple[str | DeviceFunction, ...] = ()
+        self.static_device = ""
+        """The merged device when ``devices`` holds no functions (the common case)."""
+        self.has_device_functions = False
+        self.colocation: tuple[Operation, ...] = ()
+        self.attributes: dict[str, Any] = {}
+        self.gradient_overrides: dict[str, str] = {}
+        self.container = ""
+        self.plain = True
+        """True when nothing but the name scope applies: the fast path of ``create_op``."""
+        self.control_flow_context: Any = None
+
+    def _refresh(self) -> None:
+        self.plain = not (
+            self.control_inputs
+            or self.devices
+            or self.colocation
+            or self.attributes
+            or self.gradient_overrides
+            or self.container
+            or self.control_flow_context is not None
+        )
+
+    @contextmanager
+    def override(self, **values: Any) -> Iterator[None]:
+        """Sets attributes of this state within the block."""
+        saved = {key: getattr(self, key) for key in values}
+        for key, value in values.items():
+            setattr(self, key, value)
+        self._refresh()
+        try:
+            yield
+        finally:
+            for key, value in saved.items():
+                setattr(self, key, value)
+            self._refresh()
+
+    def with_devices(self, devices: tuple[str | DeviceFunction, ...]) -> Any:
+        """A block in which ``devices``, outermost first, are in force."""
+        static = ""
+        functions = any(callable(d) for d in devices)
+        if not functions:
+            for device in devices:
+                static = merge_device(static, device)
+        return self.override(devices=devices, static_device=static, has_device_functions=functions)
+
+    def device_of(self, op: Operation) -> str:
+        """The device that the scopes give to ``op`` (functions see what inner scopes chose)."""
+        if not self.has_device_functions:
+            return self.static_device
+        # Innermost first, as TensorFlow applies them: an inner choice wins over an outer one.
+        for scope in reversed(self.devices):
+            if callable(scope):
+                chosen = scope(op)
+                op.device = merge_device(chosen, op.device) if chosen else op.device
+            else:
+                op.device = merge_device(scope, op.device)
+        return op.device
+
+
+def check_scope_name(name: str, outermost: bool) -> None:
+    """A ValueError unless ``name`` may be a name scope."""
+    pattern = VALID_OP_NAME if outermost else _VALID_SCOPE
+    if not pattern.match(name):
+        raise ValueError(
+            f"{name!r} is not a valid scope name: use letters, digits and _ . - / \\ >"
+            + (", and begin with a letter, digit or dot" if outermost else "")
+        )

@@ -1,0 +1,1 @@
+"""From (graph, feeds, fetches) to a prepared step: prune, rewrite, cluster."""

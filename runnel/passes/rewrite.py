@@ -1,0 +1,49 @@
+"""The rewriting passes, in the order in which they run.
+
+A pass is a function from a program to a program. ``rewrite`` makes the changes that alter what a
+step computes (for the better: see ``stabilize``); they are made for every step. ``optimize``
+only saves work, and is worth its time for steps that run more than once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from runnel.passes.checker import check_program
+from runnel.passes.common_subexpressions import merge_common_subexpressions
+from runnel.passes.dead_code import remove_dead_code
+from runnel.passes.fold import fold_constants
+from runnel.passes.program import Program
+from runnel.passes.simplify import simplify
+from runnel.passes.stabilize import stabilize
+
+Pass = Callable[[Program], Program]
+
+REWRITES: tuple[Pass, ...] = (stabilize,)
+OPTIMIZATIONS: tuple[Pass, ...] = (
+    fold_constants,
+    simplify,
+    merge_common_subexpressions,
+    remove_dead_code,
+)
+
+check_between_passes = False
+"""Set in tests: every pass must leave a valid program."""
+
+
+def rewrite(program: Program) -> Program:
+    """The rewrites that change what a step computes for the better; always made."""
+    return _run(REWRITES, program)
+
+
+def optimize(program: Program) -> Program:
+    """The rewrites that only save work."""
+    return _run(OPTIMIZATIONS, program)
+
+
+def _run(passes: tuple[Pass, ...], program: Program) -> Program:
+    for apply in passes:
+        program = apply(program)
+        if check_between_passes:
+            check_program(program, apply.__name__)
+    return program

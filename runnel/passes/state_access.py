@@ -1,0 +1,52 @@
+"""Which variable each reference in a program denotes, and how each node touches it."""
+
+from __future__ import annotations
+
+from runnel.graph.operation import Operation
+from runnel.passes.program import Node, Program
+
+
+class StateAccess:
+    """The variables of a program, resolved before it runs.
+
+    ``variable_of`` maps a value that is a reference or a resource handle to the operation that
+    made the variable. ``is_handle`` holds the values that *are* the variable (reading one gives
+    its value at that point); the output of an update, in contrast, is the value it left.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.variable_of: dict[int, Operation] = {}
+        self.handles: set[int] = set()
+        for node in program.nodes:
+            if node.op_def.variable:
+                self.variable_of[node.outputs[0]] = node.op
+                self.handles.add(node.outputs[0])
+            elif node.op_def.updates or node.op_def.overwrites:
+                self._resolve_update(node, program)
+
+    def _resolve_update(self, node: Node, program: Program) -> None:
+        positions = (*node.op_def.updates, *node.op_def.overwrites)
+        first = node.inputs[positions[0]]
+        for output in node.outputs:
+            if program.infos[output].dtype.is_ref_dtype:
+                self.variable_of[output] = self.variable_of[first]
+
+    def reads(self, node: Node) -> list[Operation]:
+        """Variables whose present value ``node`` uses."""
+        skipped = node.op_def.overwrites
+        return [
+            self.variable_of[value]
+            for position, value in enumerate(node.inputs)
+            if value in self.handles and position not in skipped
+        ] + [
+            self.variable_of[node.inputs[p]]
+            for p in node.op_def.updates
+            if node.inputs[p] not in self.handles
+        ]
+
+    def writes(self, node: Node) -> list[Operation]:
+        """Variables that ``node`` replaces."""
+        return [
+            self.variable_of[node.inputs[p]]
+            for p in (*node.op_def.updates, *node.op_def.overwrites)
+        ]

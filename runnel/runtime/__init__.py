@@ -1,0 +1,1 @@
+"""The only mutable state: variables, plans in flight, sessions."""

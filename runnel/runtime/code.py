@@ -1,0 +1,241 @@
+"""Instructions for a segment: one call for each node, over numbered slots.
+
+The same instructions are run by the interpreter (NumPy, at once) and traced by the compiler
+(jax.numpy). The value of a variable is threaded through the slots: a read takes the slot of
+its newest value, an update defines a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runnel.graph.errors import InvalidArgumentError
+from runnel.graph.operation import Operation
+from runnel.graph.registry import COMPILED, INTERPRETED
+from runnel.graph.shapes import Dims, compatible_dims, format_dims
+from runnel.passes.cluster import Segment
+from runnel.passes.kernel_call import bind, fail_now, select
+from runnel.passes.program import Node, Program
+from runnel.passes.state_access import StateAccess
+from runnel.runtime import verification
+
+
+class Instruction(NamedTuple):
+    """``slots[out] = call(*slots[args])``; ``out`` is a slot, or a tuple if there is not just one.
+
+    For the compiler ``call`` is a :class:`TracedCall`.
+    """
+
+    call: Any
+    args: tuple[int, ...]
+    out: Any
+    node: Node
+
+
+@dataclass(slots=True)
+class Code:
+    """What to run for a segment, and where its values enter and leave the slots."""
+
+    instructions: list[Instruction] = field(default_factory=list)
+    template: list[Any] = field(default_factory=list)
+    """Initial slots: constants in their places, None elsewhere."""
+    inputs: list[int] = field(default_factory=list)
+    """A slot for each of the segment's inputs."""
+    outputs: list[int] = field(default_factory=list)
+    loads: list[tuple[Operation, int, Node | None]] = field(default_factory=list)
+    """(variable, slot, the node that needs it initialised, or None if none does)."""
+    stores: list[tuple[Operation, int]] = field(default_factory=list)
+    replaced: set[Operation] = field(default_factory=set)
+    """Variables with an update that does not gate itself (see ``OpDef.self_gated``)."""
+    has_self_gated: bool = False
+    streams: list[tuple[Operation, int, int]] = field(default_factory=list)
+    """(random op, slot of its stream, slot of the counters that it advanced by)."""
+
+
+class _Lowering:
+    """Allocates slots, reusing those whose value is dead, and emits instructions."""
+
+    def __init__(
+        self, program: Program, segment: Segment, state: StateAccess, device: str, tier: str
+    ) -> None:
+        self.program = program
+        self.segment = segment
+        self.state = state
+        self.device = device
+        self.tier = tier
+        self.code = Code(template=[None])  # slot 0 stays None: an overwritten reference
+        self.slot_of: dict[int, int] = {}
+        self.state_slot: dict[Operation, int] = {}
+        self.load_index: dict[Operation, int] = {}
+        self.written: dict[Operation, None] = {}
+        self.free: list[int] = []
+        self.pinned: set[int] = set()
+        self.last_use = self._last_uses()
+
+    def _last_uses(self) -> dict[int, int]:
+        last: dict[int, int] = {}
+        for index, node in enumerate(self.segment.nodes):
+            for value in node.inputs:
+                last[value] = index
+        forever = len(self.segment.nodes)
+        for value in self.segment.outputs:
+            last[value] = forever
+        return last
+
+    def _new_slot(self, initial: Any = None) -> int:
+        if self.free and initial is None:
+            return self.free.pop()
+        self.code.template.append(initial)
+        return len(self.code.template) - 1
+
+    def run(self) -> Code:
+        code = self.code
+        for value in self.segment.inputs:
+            slot = self._new_slot()
+            self.slot_of[value] = slot
+            code.inputs.append(slot)
+        self.pinned.update(code.inputs)
+        for index, node in enumerate(self.segment.nodes):
+            if not node.op_def.variable:
+                self._lower(node)
+            for value in (*node.inputs, *node.outputs):
+                if self.last_use.get(value, index) == index:
+                    self._release(value)
+        code.outputs = [self.slot_of[value] for value in self.segment.outputs]
+        code.stores = [(variable, self.state_slot[variable]) for variable in self.written]
+        return code
+
+    def _release(self, value: int) -> None:
+        """Gives the slot of a value that is not used again to a later one."""
+        slot = self.slot_of.get(value)
+        if slot is None or slot in self.pinned or value in self.state.variable_of:
+            return
+        if self.code.template[slot] is None:  # a constant stays in its place
+            self.free.append(slot)
+            del self.slot_of[value]
+
+    def _lower(self, node: Node) -> None:
+        op_def = node.op_def
+        if op_def.name == "Const":
+            self.slot_of[node.outputs[0]] = self._new_slot(node.attrs["value"])
+            return
+        if op_def.name == "Identity" and node.inputs[0] in self.state.handles:
+            # Reading a variable is knowing where its value is.
+            variable = self.state.variable_of[node.inputs[0]]
+            self.slot_of[node.outputs[0]] = self._state(variable, node)
+            return
+        args = [self._argument(node, position, value) for position, value in enumerate(node.inputs)]
+        call = self._call(node)
+        out: list[int] = []
+        for position in (*op_def.updates, *op_def.overwrites):
+            variable = self.state.variable_of[node.inputs[position]]
+            slot = self._pinned_slot()  # states live to the end of the segment
+            if op_def.self_gated:
+                self.code.has_self_gated = True
+            else:
+                self.code.replaced.add(variable)
+            self.state_slot[variable] = slot
+            self.written[variable] = None
+            out.append(slot)
+        for value in node.outputs:
+            if value in self.state.variable_of:
+                # The value that the update left, whatever happens to the variable later.
+                self.slot_of[value] = self.state_slot[self.state.variable_of[value]]
+            else:
+                slot = self._new_slot()
+                self.slot_of[value] = slot
+                out.append(slot)
+        if op_def.random is not None:
+            stream, drawn = self._pinned_slot(), self._pinned_slot()
+            args.append(stream)
+            out.append(drawn)
+            self.code.streams.append((node.op, stream, drawn))
+        result: int | tuple[int, ...] = out[0] if len(out) == 1 else tuple(out)
+        self.code.instructions.append(Instruction(call, tuple(args), result, node))
+
+    def _pinned_slot(self) -> int:
+        """A slot that is never reused."""
+        self.code.template.append(None)
+        slot = len(self.code.template) - 1
+        self.pinned.add(slot)
+        return slot
+
+    def _argument(self, node: Node, position: int, value: int) -> int:
+        if position in node.op_def.overwrites:
+            return 0
+        is_update = position in node.op_def.updates
+        if value in self.state.handles or is_update:
+            return self._state(self.state.variable_of[value], node)
+        return self.slot_of[value]
+
+    def _state(self, variable: Operation, node: Node) -> int:
+        needs = None if node.op_def.allows_uninitialized else node
+        slot = self.state_slot.get(variable)
+        if slot is None:
+            slot = self.state_slot[variable] = self._pinned_slot()
+            self.load_index[variable] = len(self.code.loads)
+            self.code.loads.append((variable, slot, needs))
+        elif needs is not None and variable in self.load_index and variable not in self.written:
+            index = self.load_index[variable]
+            if self.code.loads[index][2] is None:
+                self.code.loads[index] = (variable, slot, needs)
+        return slot
+
+    # Calls ----------------------------------------------------------------------------------
+
+    def _call(self, node: Node) -> Any:
+        if self.tier == COMPILED:
+            return TracedCall(node, self.device, self._assigned_dims(node))
+        kernel = select(node, self.device, INTERPRETED)
+        call = bind(kernel, node, np, check=fail_now)
+        dims = self._assigned_dims(node)
+        if dims is not None:
+            call = _check_assigned(call, dims)
+        return verification.verified(call, node) if verification.enabled else call
+
+    def _assigned_dims(self, node: Node) -> Dims:
+        """The shape that an assignment must respect, if any."""
+        if not node.op_def.overwrites or not node.attrs.get("validate_shape", True):
+            return None
+        variable = self.state.variable_of[node.inputs[node.op_def.overwrites[0]]]
+        return variable.attrs["shape"]._dims
+
+
+def lower(program: Program, segment: Segment, state: StateAccess, device: str, tier: str) -> Code:
+    """The instructions of ``segment`` for a tier."""
+    return _Lowering(program, segment, state, device, tier).run()
+
+
+def _check_assigned(call: Callable[..., Any], dims: Dims) -> Callable[..., Any]:
+    def checked(*args: Any) -> Any:
+        value = call(*args)
+        require_assignable(np.shape(value), dims)
+        return value
+
+    return checked
+
+
+def require_assignable(shape: tuple[int, ...], dims: Dims) -> None:
+    """An error unless a value of ``shape`` may be assigned to a variable of shape ``dims``."""
+    if not compatible_dims(shape, dims):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"A value of shape {format_dims(shape)} cannot be assigned to a variable of shape "
+            f"{format_dims(dims)}; validate_shape=False allows it",
+        )
+
+
+class TracedCall:
+    """What the compiler needs to trace a node; see ``runnel.runtime.compiler``."""
+
+    __slots__ = ("node", "device", "assigned_dims")
+
+    def __init__(self, node: Node, device: str, assigned_dims: Dims) -> None:
+        self.node = node
+        self.device = device
+        self.assigned_dims = assigned_dims

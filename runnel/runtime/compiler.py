@@ -1,0 +1,248 @@
+"""The compiled tier: a segment traced with jax.numpy and compiled by XLA into one call.
+
+The traced function takes the variables' values, the random streams and the inputs, and returns
+the new values, the outputs and, where kernels check their data, a flag for each check. When a
+flag is false nothing was changed: dense updates select the old value, scattered ones drop
+every row (``Checks.gate_indices``), and the caller finds the exact error by interpreting.
+
+64-bit types need JAX's x64 mode; it is switched on for the duration of our own calls only.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from runnel.graph.registry import COMPILED, INTERPRETED
+from runnel.graph.shapes import num_elements
+from runnel.passes.kernel_call import bind, fail_now, select
+from runnel.passes.program import Node
+from runnel.runtime import verification
+from runnel.runtime.code import Code, require_assignable
+from runnel.runtime.interpreter import as_op_error
+
+_MAX_FOLDED_ELEMENTS = 1024
+_MAX_EMBEDDED_BYTES = 1 << 16
+
+# Tracing is pure Python and not reentrant for one segment; compiling several at once gains
+# nothing on a small machine and would let many threads compile the same segment.
+compile_lock = threading.Lock()
+compilations = 0
+
+
+class Checks:
+    """Collects what kernels check while they are traced."""
+
+    def __init__(self, all_hold: Any = None) -> None:
+        self.flags: list[Any] = []
+        self.nodes: list[Node] = []
+        self.node: Node | None = None
+        self._all_hold = all_hold
+
+    def __call__(self, holds: Any, explain: Any) -> None:
+        if isinstance(holds, bool | np.bool_ | np.ndarray) and bool(np.all(holds)):
+            return
+        import jax.numpy as jnp
+
+        assert self.node is not None
+        self.flags.append(jnp.all(jnp.asarray(holds)))
+        self.nodes.append(self.node)
+
+    def gate_indices(self, indices: Any, size: int) -> Any:
+        """``indices``, or when a check failed ``size`` in their place, which scatters drop."""
+        if self._all_hold is None:
+            return indices
+        import jax.numpy as jnp
+
+        return jnp.where(self._all_hold, indices, jnp.asarray(size, indices.dtype))
+
+
+@dataclass(slots=True)
+class Executable:
+    """A compiled segment for one signature."""
+
+    call: Any
+    donated: list[int]
+    """Positions in ``code.loads`` of the variables that are updated in place."""
+    kept: list[int]
+    in_place: list[bool]
+    """For each of ``code.stores``, whether it is updated in place."""
+    constant_outputs: dict[int, np.ndarray]
+    """Outputs that do not depend on data, by position."""
+    drawn: list[int]
+    """For each of ``code.streams``, the counters by which a call advances it."""
+    checked: list[Node]
+    argument_inputs: list[int]
+    """Positions of the segment's inputs that are passed (the others are specialised)."""
+    constants: list[Any]
+    """Large constants, kept on the device and passed in every call."""
+
+
+def _is_known(value: Any) -> bool:
+    return isinstance(value, np.ndarray | np.generic)
+
+
+def _aval(value: Any) -> Any:
+    import jax
+
+    return jax.ShapeDtypeStruct(np.shape(value), value.dtype)
+
+
+class _Trace:
+    """One pass over the instructions with tracers (and NumPy values where all is known)."""
+
+    def __init__(self, code: Code, slots: list[Any], checks: Checks, platform: str) -> None:
+        self.code = code
+        self.slots = slots
+        self.checks = checks
+        self.platform = platform
+
+    def run(self) -> None:
+        import jax.numpy as jnp
+
+        slots = self.slots
+        for call, args, out, node in self.code.instructions:
+            values = [slots[a] for a in args]
+            self.checks.node = node
+            try:
+                result = self._evaluate(call, node, values, jnp)
+                if call.assigned_dims is not None:
+                    require_assignable(np.shape(result), call.assigned_dims)
+                if verification.enabled:
+                    verification.verify(node, result)
+            except Exception as error:
+                raise as_op_error(error, node) from error
+            if type(out) is int:
+                slots[out] = result
+            else:
+                for slot, value in zip(out, result, strict=True):
+                    slots[slot] = value
+
+    def _evaluate(self, call: Any, node: Node, values: list[Any], jnp: Any) -> Any:
+        op_def = node.op_def
+        if (
+            not op_def.stateful
+            and (op_def.known_from_shapes or all(map(_is_known, values)))
+            and self._is_small(node, values)
+        ):
+            kernel = select(node, call.device, INTERPRETED)
+            with np.errstate(all="ignore"):
+                return bind(kernel, node, np, fail_now)(*values)
+        kernel = select(node, call.device, COMPILED)
+        return bind(kernel, node, jnp, self.checks, self.platform)(*values)
+
+    @staticmethod
+    def _is_small(node: Node, values: list[Any]) -> bool:
+        if node.op_def.known_from_shapes:
+            return True
+        if any(np.size(v) > _MAX_FOLDED_ELEMENTS for v in values):
+            return False
+        for tensor in node.op.outputs:
+            if (num_elements(tensor.dims) or 0) > _MAX_FOLDED_ELEMENTS:
+                return False
+        return True
+
+
+def compile_segment(
+    code: Code,
+    states: Sequence[Any],
+    streams: Any,
+    inputs: Sequence[Any],
+    specialized: frozenset[int],
+    platform: str,
+    device: Any = None,
+) -> Executable:
+    """Compiles ``code`` for these concrete shapes (and the values of specialised inputs)."""
+    global compilations
+    import jax
+    import jax.numpy as jnp
+
+    load_of = {variable: i for i, (variable, _, _) in enumerate(code.loads)}
+    stored = [variable for variable, _ in code.stores]
+    donated = [load_of[v] for v in stored if v in load_of and states[load_of[v]] is not None]
+    kept = [i for i in range(len(code.loads)) if i not in donated and states[i] is not None]
+    argument_inputs = [i for i in range(len(inputs)) if i not in specialized]
+    large = [
+        i
+        for i, value in enumerate(code.template)
+        if isinstance(value, np.ndarray) and value.nbytes > _MAX_EMBEDDED_BYTES
+    ]
+    in_place = [load_of.get(v) in donated for v in stored]
+    executable = Executable(None, donated, kept, in_place, {}, [], [], argument_inputs, [])
+
+    def trace(
+        checks: Checks,
+        donated_values: Any,
+        kept_values: Any,
+        streams: Any,
+        arguments: Any,
+        constants: Any,
+    ) -> list[Any]:
+        slots = list(code.template)
+        for slot, value in zip(large, constants, strict=True):
+            slots[slot] = value
+        for i, value in zip(donated, donated_values, strict=True):
+            slots[code.loads[i][1]] = value
+        for i, value in zip(kept, kept_values, strict=True):
+            slots[code.loads[i][1]] = value
+        for row, (_, slot, _) in enumerate(code.streams):
+            slots[slot] = streams[row]
+        for i, value in zip(argument_inputs, arguments, strict=True):
+            slots[code.inputs[i]] = value
+        for i in specialized:
+            slots[code.inputs[i]] = np.asarray(inputs[i])
+        _Trace(code, slots, checks, platform).run()
+        return slots
+
+    def step(
+        donated_values: Any, kept_values: Any, streams: Any, arguments: Any, constants: Any
+    ) -> Any:
+        operands = (donated_values, kept_values, streams, arguments, constants)
+        checks = Checks()
+        slots = trace(checks, *operands)
+        holds = None
+        if checks.flags:
+            holds = jnp.all(jnp.stack(checks.flags))
+            if code.has_self_gated:
+                # Once more, with scattered updates gated by every check of the segment. XLA
+                # merges what the two have in common.
+                slots = trace(Checks(holds), *operands)
+        executable.checked = checks.nodes
+        executable.drawn = [slots[drawn] for _, _, drawn in code.streams]
+        new_states = []
+        for variable, slot in code.stores:
+            value = jnp.asarray(slots[slot])
+            index = load_of.get(variable)
+            if holds is not None and index in donated and variable in code.replaced:
+                old = donated_values[donated.index(index)]
+                if old.shape == value.shape:
+                    value = jnp.where(holds, value, old)
+            new_states.append(value)
+        outputs = []
+        executable.constant_outputs = {}
+        for position, slot in enumerate(code.outputs):
+            value = slots[slot]
+            if _is_known(value):
+                executable.constant_outputs[position] = np.asarray(value)
+            else:
+                outputs.append(value)
+        return new_states, outputs, holds
+
+    with compile_lock, jax.enable_x64(True):
+        executable.constants = [jax.device_put(code.template[i], device) for i in large]
+        jitted = jax.jit(step, donate_argnums=(0,))
+        # Shapes only: the arrays themselves may be taken by a concurrent step meanwhile.
+        lowered = jitted.lower(
+            [_aval(states[i]) for i in donated],
+            [_aval(states[i]) for i in kept],
+            _aval(streams),
+            [_aval(inputs[i]) for i in argument_inputs],
+            [_aval(c) for c in executable.constants],
+        )
+        executable.call = lowered.compile()
+        compilations += 1
+    return executable

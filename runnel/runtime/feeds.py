@@ -1,0 +1,86 @@
+"""Feeds: checking a user's values against the tensors that they stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runnel.graph.conversion import make_array
+from runnel.graph.graph import Graph
+from runnel.graph.operation import Tensor
+from runnel.graph.shapes import compatible_dims, format_dims
+from runnel.runtime.fetches import conversion_of
+
+
+def expand_feeds(graph: Graph, feed_dict: dict[Any, Any]) -> dict[Tensor, Any]:
+    """``feed_dict`` with tensors for keys: names, variables and composite types resolved."""
+    expanded: dict[Tensor, Any] = {}
+    for key, value in feed_dict.items():
+        conversion = conversion_of(key)
+        if conversion is not None and conversion[2] is not None:
+            for tensor, part in conversion[2](key, value):
+                expanded[_feedable(graph, tensor)] = part
+        else:
+            expanded[_feedable(graph, key)] = value
+    return expanded
+
+
+def _feedable(graph: Graph, key: Any) -> Tensor:
+    try:
+        tensor = graph.as_graph_element(key, allow_operation=False)
+    except Exception as error:
+        message = error.args[0] if error.args else error
+        raise TypeError(f"Cannot interpret feed_dict key {key!r} as a Tensor: {message}") from None
+    if not graph.is_feedable(tensor):
+        raise ValueError(f"Tensor {tensor.name} may not be fed.")
+    return tensor
+
+
+def check_feed(tensor: Tensor, value: Any) -> np.ndarray:
+    """``value`` as a read-only array for ``tensor``; an error says what does not fit."""
+    dtype = tensor.dtype.base_dtype
+    if isinstance(value, np.ndarray) and value.dtype == dtype.np_dtype:
+        array = value
+        if dtype.np_dtype == object:
+            array = make_array(value.tolist(), dtype)
+    else:
+        array = _convert(tensor, value)
+    dims = tensor.dims
+    if dims is not None and array.shape != dims and not compatible_dims(array.shape, dims):
+        site = tensor.op.creation_site()[-1]
+        raise ValueError(
+            f"Cannot feed value of shape {format_dims(array.shape)} for Tensor {tensor.name!r}, "
+            f"which has shape {format_dims(dims)} (created at {site})"
+        )
+    # Kernels must not change the caller's array, and a result that shares it must be copied
+    # before the caller gets it back: a view that is not writable says both.
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _convert(tensor: Tensor, value: Any) -> np.ndarray:
+    if isinstance(value, Tensor):
+        raise TypeError(
+            f"The value of a feed cannot be a tensor ({value.name} for {tensor.name}); "
+            "give Python numbers, strings, lists or NumPy arrays. "
+            "session.run gives a tensor's value."
+        )
+    dtype = tensor.dtype.base_dtype
+    try:
+        if dtype.np_dtype == object:
+            return make_array(value, dtype)
+        if isinstance(value, int) and not isinstance(value, bool) and dtype.is_integer:
+            low, high = dtype.limits
+            if not low <= value <= high:
+                raise TypeError(f"{value} is outside the range of {dtype.name}")
+        array = np.asarray(value)
+        if array.dtype.kind in "OSU" or (array.dtype.kind == "c" and not dtype.is_complex):
+            raise TypeError(f"its values are of type {array.dtype}")
+        return array.astype(dtype.np_dtype, copy=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Cannot feed {type(value).__name__} for Tensor {tensor.name!r}, which takes "
+            f"{dtype.name} of shape {format_dims(tensor.dims)}: {error}"
+        ) from None

@@ -1,0 +1,96 @@
+"""Nested structures of fetches: flattened to graph elements, rebuilt from their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from runnel.graph.graph import Graph
+from runnel.graph.operation import Operation, Tensor
+
+Rebuild = Callable[[Callable[[Any], Any]], Any]
+
+# (type, fetch function, feed function, feed function for partial runs), newest first.
+_conversions: list[tuple[type, Any, Any, Any]] = []
+
+
+def register_session_run_conversion_functions(
+    tensor_type: type,
+    fetch_function: Any = None,
+    feed_function: Any = None,
+    feed_function_for_partial_run: Any = None,
+) -> None:
+    """Makes objects of ``tensor_type`` usable as fetches and feeds.
+
+    ``fetch_function(obj)`` returns (a list of tensors, a function from their values to the
+    result); ``feed_function(obj, value)`` returns pairs of (tensor, value).
+    """
+    if any(tensor_type is known for known, *_ in _conversions):
+        raise ValueError(f"{tensor_type} has already been registered.")
+    _conversions.insert(
+        0, (tensor_type, fetch_function, feed_function, feed_function_for_partial_run)
+    )
+
+
+def conversion_of(obj: Any) -> tuple[type, Any, Any, Any] | None:
+    """The registered conversion for ``obj``, or None."""
+    for entry in _conversions:
+        if isinstance(obj, entry[0]):
+            return entry
+    return None
+
+
+def expand_fetches(graph: Graph, fetches: Any) -> tuple[list[Any], Rebuild]:
+    """The elements (tensors and operations) of ``fetches``, and how to rebuild the structure.
+
+    ``rebuild(value_of)`` returns the structure with ``value_of(element)`` in each place.
+    """
+    elements: dict[Any, None] = {}
+    rebuild = _expand(graph, fetches, elements)
+    return list(elements), rebuild
+
+
+def _expand(graph: Graph, fetch: Any, elements: dict[Any, None]) -> Rebuild:
+    if fetch is None:
+        raise TypeError("None is not a valid fetch: it has no value to return.")
+    if isinstance(fetch, list):
+        parts = [_expand(graph, item, elements) for item in fetch]
+        return lambda value_of: [part(value_of) for part in parts]
+    if isinstance(fetch, tuple):
+        parts = [_expand(graph, item, elements) for item in fetch]
+        if hasattr(fetch, "_fields"):
+            kind: Any = type(fetch)
+            return lambda value_of: kind(*[part(value_of) for part in parts])
+        return lambda value_of: tuple([part(value_of) for part in parts])
+    if isinstance(fetch, dict):
+        keyed = {key: _expand(graph, item, elements) for key, item in fetch.items()}
+        make: Any = type(fetch)
+        if make is not dict:
+            return lambda value_of: make((k, part(value_of)) for k, part in keyed.items())
+        return lambda value_of: {k: part(value_of) for k, part in keyed.items()}
+    conversion = conversion_of(fetch)
+    if conversion is not None and conversion[1] is not None:
+        tensors, contract = conversion[1](fetch)
+        parts = [_expand(graph, item, elements) for item in tensors]
+        return lambda value_of: contract([part(value_of) for part in parts])
+    element = _element(graph, fetch)
+    elements[element] = None
+    return lambda value_of: value_of(element)
+
+
+def _element(graph: Graph, fetch: Any) -> Tensor | Operation:
+    try:
+        element = graph.as_graph_element(fetch)
+    except TypeError as error:
+        raise TypeError(
+            f"Fetch argument {fetch!r} has invalid type {type(fetch).__name__}: it must be a "
+            f"tensor, an operation, a variable, a name, or a list, tuple or dict of them. {error}"
+        ) from None
+    except (ValueError, KeyError) as error:
+        message = error.args[0] if error.args else error
+        raise ValueError(
+            f"Fetch argument {fetch!r} cannot be interpreted as a Tensor. ({message})"
+        ) from None
+    if not graph.is_fetchable(element):
+        raise ValueError(f"Operation {element.name!r} has been marked as not fetchable.")
+    return element

@@ -1,0 +1,326 @@
+"""Sessions: running parts of a graph against state."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, suppress
+from typing import Any
+
+from runnel.graph import errors
+from runnel.graph.default_session import (
+    default_session,
+    push_default_session,
+    remove_default_session,
+)
+from runnel.graph.graph import Graph, get_default_graph
+from runnel.graph.operation import Operation, Tensor
+from runnel.runtime.feeds import check_feed, expand_feeds
+from runnel.runtime.fetches import expand_fetches
+from runnel.runtime.options import SessionOptions
+from runnel.runtime.plan import StepPlan
+from runnel.runtime.random_streams import RandomStreams
+from runnel.runtime.state import StateStore
+
+_live_sessions: weakref.WeakSet[BaseSession] = weakref.WeakSet()
+
+
+class _Prepared:
+    """What one form of ``run`` call needs: the plan and how to rebuild the fetches."""
+
+    __slots__ = ("plan", "rebuild", "tensors", "feeds", "single")
+
+    def __init__(self, plan: StepPlan, rebuild: Any, tensors: list[Tensor], feeds: list[Tensor]):
+        self.plan = plan
+        self.rebuild = rebuild
+        self.tensors = tensors
+        self.feeds = feeds
+        self.single = False
+
+
+class BaseSession:
+    """Runs parts of a graph; owns the values of its variables. Safe to use from many threads."""
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+        if target not in ("", b"", None):
+            raise errors.UnimplementedError(
+                None, None, f"The session target {target!r} is not supported; use '' (in-process)."
+            )
+        if graph is not None and not isinstance(graph, Graph):
+            raise TypeError(f"graph must be a tf.Graph, but got {graph!r}")
+        self._graph = graph if graph is not None else get_default_graph()
+        self._config = config
+        self._options = SessionOptions.from_config(config)
+        self._store = StateStore()
+        self._streams = RandomStreams()
+        # Guards _prepared; a plan is prepared once even if several threads ask for it.
+        self._prepare_lock = threading.Lock()
+        self._prepared: dict[Any, _Prepared] = {}
+        self._mutations = self._graph.mutation_count
+        self._closed = False
+        _live_sessions.add(self)
+
+    @property
+    def graph(self) -> Graph:
+        return self._graph
+
+    @property
+    def graph_def(self) -> Any:
+        return self._graph.as_graph_def(add_shapes=True)
+
+    @property
+    def sess_str(self) -> str:
+        return ""
+
+    # Running --------------------------------------------------------------------------------
+
+    def run(
+        self,
+        fetches: Any,
+        feed_dict: dict[Any, Any] | None = None,
+        options: Any = None,
+        run_metadata: Any = None,
+    ) -> Any:
+        """Runs what ``fetches`` need and returns their values in the same structure.
+
+        ``fetches`` is a tensor, operation, variable or name, or a (nested) list, tuple,
+        namedtuple or dict of them; operations give None. ``feed_dict`` replaces the value of
+        any feedable tensor for this step.
+
+        Example:
+            >>> sess.run({"loss": loss, "step": train_op}, feed_dict={x: batch})
+        """
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+        prepared = self._lookup(fetches, feed_dict)
+        if prepared is None:
+            prepared, feed_dict = self._prepare(fetches, feed_dict)
+        feeds = [check_feed(t, feed_dict[t]) for t in prepared.feeds] if feed_dict else []
+        if options is None and run_metadata is None:
+            values = prepared.plan.run(feeds)
+        else:
+            values = self._run_with_options(prepared.plan, feeds, options, run_metadata)
+        if prepared.single:
+            return values[0]
+        by_tensor = dict(zip(prepared.tensors, values, strict=True))
+        return prepared.rebuild(by_tensor.get)
+
+    def _lookup(self, fetches: Any, feed_dict: dict[Any, Any] | None) -> _Prepared | None:
+        """The plan of an earlier call of the same form; only tensors and operations qualify."""
+        if self._mutations != self._graph.mutation_count:
+            with self._prepare_lock:
+                self._prepared.clear()
+                self._mutations = self._graph.mutation_count
+            return None
+        try:
+            key = _call_key(fetches, feed_dict)
+            return self._prepared.get(key)
+        except TypeError:  # something in it cannot be hashed
+            return None
+
+    def _prepare(
+        self, fetches: Any, feed_dict: dict[Any, Any] | None
+    ) -> tuple[_Prepared, dict[Any, Any]]:
+        expanded = expand_feeds(self._graph, feed_dict) if feed_dict else {}
+        elements, rebuild = expand_fetches(self._graph, fetches)
+        tensors = [e for e in elements if isinstance(e, Tensor)]
+        targets = [e for e in elements if isinstance(e, Operation)]
+        key = ("plan", tuple(tensors), tuple(targets), tuple(expanded))
+        with self._prepare_lock:
+            known = self._prepared.get(key)
+            plan = known.plan if known is not None else None
+            if plan is None:
+                plan = self._plan(tensors, targets, list(expanded))
+            prepared = _Prepared(plan, rebuild, tensors, list(expanded))
+            prepared.single = isinstance(fetches, Tensor)
+            self._prepared.setdefault(key, prepared)
+            if not feed_dict or all(type(k) is Tensor for k in feed_dict):
+                with suppress(TypeError):  # a form that cannot be a key is looked up each time
+                    self._prepared[_call_key(fetches, feed_dict)] = prepared
+        return prepared, expanded
+
+    def _plan(
+        self,
+        tensors: list[Tensor],
+        targets: list[Operation],
+        feeds: list[Tensor],
+        done: Collection[Operation] = (),
+    ) -> StepPlan:
+        options = self._options
+        return StepPlan(
+            tensors,
+            targets,
+            feeds,
+            self._store,
+            self._streams,
+            options.device,
+            options.jit,
+            options.optimizer,
+            done,
+        )
+
+    def _run_with_options(
+        self, plan: StepPlan, feeds: list[Any], options: Any, run_metadata: Any
+    ) -> list[Any]:
+        from runnel.runtime.tracing import StepTracer
+
+        timeout_ms = 0
+        if options is not None:
+            if not hasattr(options, "timeout_in_ms"):
+                raise TypeError(f"options must be a tf.RunOptions, but got {options!r}")
+            timeout_ms = options.timeout_in_ms
+        timeout_ms = timeout_ms or self._options.timeout_ms
+        deadline = time.monotonic() + timeout_ms / 1000 if timeout_ms > 0 else None
+        tracer = StepTracer(options, run_metadata)
+        values = plan.run(feeds, deadline, tracer.observe)
+        tracer.finish()
+        return values
+
+    def make_callable(
+        self, fetches: Any, feed_list: list[Any] | None = None, accept_options: bool = False
+    ) -> Callable[..., Any]:
+        """A function that runs ``fetches``, taking the values of ``feed_list`` as arguments.
+
+        Example:
+            >>> step = sess.make_callable([train_op, loss], feed_list=[x, y])
+            >>> _, loss_value = step(batch_x, batch_y)
+        """
+        keys = [self._graph.as_graph_element(f, allow_operation=False) for f in feed_list or ()]
+        prepared, _ = self._prepare(fetches, dict.fromkeys(keys))
+        plan, rebuild, tensors = prepared.plan, prepared.rebuild, prepared.tensors
+        single = prepared.single
+
+        def call(*args: Any, options: Any = None, run_metadata: Any = None) -> Any:
+            if self._closed:
+                raise RuntimeError("Attempted to use a closed Session.")
+            if len(args) != len(keys):
+                raise ValueError(
+                    f"This callable takes {len(keys)} arguments, one for each of "
+                    f"{[k.name for k in keys]}, but got {len(args)}."
+                )
+            feeds = [check_feed(t, v) for t, v in zip(keys, args, strict=True)]
+            if options is None and run_metadata is None:
+                values = plan.run(feeds)
+            else:
+                values = self._run_with_options(plan, feeds, options, run_metadata)
+            if single:
+                return values[0]
+            return rebuild(dict(zip(tensors, values, strict=True)).get)
+
+        if accept_options:
+            return call
+        return lambda *args: call(*args)
+
+    def partial_run_setup(self, fetches: Any, feeds: list[Any] | None = None) -> Any:
+        """Prepares a step that is fed and fetched in several parts; returns its handle."""
+        from runnel.runtime.partial_run import PartialRun
+
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+        return PartialRun(self, fetches, feeds or [])
+
+    def partial_run(
+        self, handle: Any, fetches: Any, feed_dict: dict[Any, Any] | None = None
+    ) -> Any:
+        """Continues the step of ``handle``: feeds some more, fetches some more."""
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+        return handle.run(self, fetches, feed_dict or {})
+
+    # Life -----------------------------------------------------------------------------------
+
+    def list_devices(self) -> list[Any]:
+        """The devices that this session can use."""
+        from runnel.runtime.devices import list_devices
+
+        return list_devices()
+
+    def close(self) -> None:
+        """Ends the session; its variables are gone."""
+        if not self._closed:
+            self._closed = True
+            with self._prepare_lock:
+                self._prepared.clear()
+            self._store.clear()
+
+    def as_default(self) -> AbstractContextManager[Any]:
+        """Within the block this is the default session (which is not closed at its end)."""
+        return default_session(self)
+
+
+def _call_key(fetches: Any, feed_dict: dict[Any, Any] | None) -> Any:
+    kind = type(fetches)
+    if kind is Tensor or kind is Operation:
+        fetch_key: Any = fetches
+    elif kind is list or kind is tuple:
+        for item in fetches:
+            if type(item) is not Tensor and type(item) is not Operation:
+                raise TypeError("not a flat list of graph elements")
+        fetch_key = (kind, *fetches)
+    else:
+        raise TypeError("not a simple fetch")
+    return (fetch_key, *feed_dict) if feed_dict else (fetch_key,)
+
+
+class Session(BaseSession):
+    """A session; as a context manager it is the default session, closed at the block's end.
+
+    Example:
+        >>> with tf.Session() as sess:
+        ...     print(sess.run(tf.constant(2) * 3))
+        6
+    """
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+        super().__init__(target, graph, config)
+        self._entered: list[tuple[Any, Any]] = []
+
+    def __enter__(self) -> Session:
+        graph_context = self._graph.as_default()
+        session_context = self.as_default()
+        graph_context.__enter__()
+        session_context.__enter__()
+        self._entered.append((graph_context, session_context))
+        return self
+
+    def __exit__(self, exc_type: Any, exc_value: Any, exc_traceback: Any) -> None:
+        graph_context, session_context = self._entered.pop()
+        session_context.__exit__(exc_type, exc_value, exc_traceback)
+        graph_context.__exit__(exc_type, exc_value, exc_traceback)
+        self.close()
+
+    @staticmethod
+    def reset(target: str = "", containers: list[str] | None = None, config: Any = None) -> None:
+        """Clears the named containers (all by default) of the sessions of this process."""
+        for session in list(_live_sessions):
+            if not session._closed:
+                session._store.clear(containers or None)
+
+
+class InteractiveSession(BaseSession):
+    """A session that makes itself the default one, for use in a shell.
+
+    Example:
+        >>> sess = tf.InteractiveSession()
+        >>> tf.constant(1.0).eval()
+        1.0
+        >>> sess.close()
+    """
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+        super().__init__(target, graph, config)
+        self._graph_context: Any = None
+        if graph is not None:
+            self._graph_context = graph.as_default()
+            self._graph_context.__enter__()
+        push_default_session(self)
+
+    def close(self) -> None:
+        if not self._closed:
+            super().close()
+            remove_default_session(self)
+            if self._graph_context is not None:
+                self._graph_context.__exit__(None, None, None)
+                self._graph_context = None

@@ -1,0 +1,1 @@
+"""What people test their models with; ``tf.test`` exports it."""
