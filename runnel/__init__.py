@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from runnel import bitwise, debugging, initializers, linalg, math, nn, random
+from runnel import bitwise, debugging, initializers, linalg, manip, math, nn, random
 from runnel.autodiff.custom_gradient import custom_gradient
 from runnel.autodiff.gradients import (
     AggregationMethod,
@@ -178,7 +178,6 @@ from runnel.ops.clipping import (
     global_norm,
 )
 from runnel.ops.comparison import (
-    approximate_equal,
     equal,
     greater,
     greater_equal,
@@ -268,6 +267,7 @@ from runnel.ops.reduce_functions import (
     reduce_sum,
 )
 from runnel.ops.reversal import reverse, reverse_sequence, reverse_v2
+from runnel.ops.rolling import roll
 from runnel.ops.rounding import ceil, floor, is_finite, is_inf, is_nan, rint, round
 from runnel.ops.scatter_nd import (
     scatter_nd,
@@ -313,6 +313,7 @@ from runnel.variables.creation import (
     resource_variables_enabled,
     variable_creator_scope,
 )
+from runnel.variables.get_variable import get_local_variable, get_variable
 from runnel.variables.initialization import (
     all_variables,
     assert_variables_initialized,
@@ -351,8 +352,6 @@ from runnel.variables.variable import Variable
 from runnel.variables.variable_scope import (
     AUTO_REUSE,
     VariableScope,
-    get_local_variable,
-    get_variable,
     get_variable_scope,
     no_regularizer,
     variable_op_scope,

@@ -21,37 +21,63 @@ def apply_op(op_def: OpDef, inputs: Sequence[Any], attrs: dict[str, Any], name: 
     with one entry for each; with none, the operation itself.
     """
     graph = get_default_graph()
-    type_attr = op_def.simple_type_attr
-    if type_attr is not None and len(inputs) == len(op_def.inputs):
-        # The short path: tensors of one type in this graph.
-        first = inputs[0]
-        if type(first) is Tensor and first.op.graph is graph and type_attr not in attrs:
-            dtype = first.dtype.base_dtype
-            for value in inputs:
-                if type(value) is not Tensor or value.dtype is not dtype:
-                    break
-                if value.op.graph is not graph:
-                    break
-            else:
-                allowed = op_def.attributes[type_attr].allowed
-                if allowed is None or dtype in allowed:
-                    if attrs:
-                        complete = _complete(op_def, attrs)
-                    else:
-                        if op_def.required:
-                            _complete(op_def, attrs)
-                        complete = op_def.defaults.copy()
-                    complete[type_attr] = dtype
-                    types = output_types(op_def, complete)
-                    op = graph.add_op(op_def, inputs, complete, types, name, 4)
-                    if len(op_def.outputs) == 1:
-                        return op.outputs[0] if not op_def.outputs[0].is_list else op.outputs
-                    return group_outputs(op)
+    if not op_def.has_list_inputs and len(inputs) == len(op_def.inputs):
+        op = _apply_to_tensors(graph, op_def, inputs, attrs, name)
+        if op is not None:
+            return op.outputs[0] if op_def.has_single_output else group_outputs(op)
     other = _graph_of(inputs)
     if other is not None and other is not graph:
         with other.as_default():
             return _apply_general(other, op_def, inputs, attrs, name)
     return _apply_general(graph, op_def, inputs, attrs, name)
+
+
+def _apply_to_tensors(
+    graph: Graph, op_def: OpDef, inputs: Sequence[Any], attrs: dict[str, Any], name: str | None
+) -> Operation | None:
+    """The short path: every input is a tensor of ``graph`` of the right type.
+
+    None when it is not; the general path then converts the inputs or explains the mistake.
+    """
+    types = []
+    for tensor in inputs:
+        if type(tensor) is not Tensor or tensor.op.graph is not graph:
+            return None
+        types.append(tensor.dtype.as_datatype_enum)
+    key = tuple(types)
+    try:
+        inferred = op_def.inferred[key]
+    except KeyError:
+        inferred = op_def.inferred[key] = _infer_types(op_def, inputs)
+    if inferred is None:
+        return None
+    if not attrs and not op_def.required:
+        complete = {**op_def.defaults, **inferred}
+    else:
+        for given, value in attrs.items():
+            if given in inferred and value is not inferred[given]:
+                return None
+        complete = {**_complete(op_def, attrs), **inferred}
+    return graph.add_op(op_def, inputs, complete, output_types(op_def, complete), name, 5)
+
+
+def _infer_types(op_def: OpDef, inputs: Sequence[Tensor]) -> dict[str, DType] | None:
+    """The type attributes that these inputs imply, or None if the short path cannot take them."""
+    inferred: dict[str, DType] = {}
+    for argument, tensor in zip(op_def.inputs, inputs, strict=True):
+        dtype = tensor.dtype.base_dtype
+        if argument.is_ref:
+            return None  # the general path also places the operation where the variable is
+        if argument.type_attr is None:
+            if dtype is not argument.dtype:
+                return None
+            continue
+        allowed = op_def.attributes[argument.type_attr].allowed
+        if inferred.setdefault(argument.type_attr, dtype) is not dtype:
+            return None
+        if allowed is not None and dtype not in allowed:
+            return None
+    return inferred
 
 
 def _graph_of(inputs: Sequence[Any]) -> Graph | None:
@@ -88,13 +114,15 @@ def _apply_general(
     else:
         with graph._lock:
             scope_name = graph.unique_name(name or op_def.name) + "/"
+    scopes = graph._scopes
+    outer = scopes.name
     if scope_name:
-        with graph.name_scope(scope_name):
-            for argument, value in zip(op_def.inputs, inputs, strict=True):
-                flat += _convert_argument(op_def, argument, value, known)
-    else:
+        scopes.name = scope_name[:-1]
+    try:
         for argument, value in zip(op_def.inputs, inputs, strict=True):
             flat += _convert_argument(op_def, argument, value, known)
+    finally:
+        scopes.name = outer
     for tensor in flat:
         if tensor.op.graph is not graph:
             raise ValueError(f"{tensor!r} is not an element of this graph.")
@@ -211,9 +239,12 @@ def normalize_attr(op_def: OpDef, name: str, value: Any) -> Any:
 
 
 def _complete(op_def: OpDef, given: dict[str, Any]) -> dict[str, Any]:
-    complete = op_def.defaults.copy()
-    for key, value in given.items():
-        complete[key] = normalize_attr(op_def, key, value)
+    checked = {key: normalize_attr(op_def, key, value) for key, value in given.items()}
+    return _with_defaults(op_def, checked)
+
+
+def _with_defaults(op_def: OpDef, checked: dict[str, Any]) -> dict[str, Any]:
+    complete = {**op_def.defaults, **checked}
     for name in op_def.required:
         if name not in complete:
             raise TypeError(f"{op_def.name} needs the attribute {name!r}")
@@ -222,6 +253,8 @@ def _complete(op_def: OpDef, given: dict[str, Any]) -> dict[str, Any]:
 
 def output_types(op_def: OpDef, attrs: dict[str, Any]) -> list[DType]:
     """The element types of the outputs, flattened."""
+    if op_def.has_single_output:
+        return op_def.outputs[0].types(attrs)
     return [dtype for argument in op_def.outputs for dtype in argument.types(attrs)]
 
 

@@ -52,7 +52,7 @@ def _evaluate(tensor: Tensor, depth: int) -> Any:
             result = kernel.function(np, *grouped, **named)
     except Exception:  # noqa: BLE001 (whatever is wrong will be reported when the step runs)
         return None
-    if len(op.outputs) > 1:
+    if len(op.outputs) > 1 or op_def.outputs[0].is_list:
         result = result[tensor.value_index]
     return np.asarray(result)
 

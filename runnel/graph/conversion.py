@@ -12,7 +12,7 @@ from runnel.graph.dtypes import DType, as_dtype
 from runnel.graph.graph import get_default_graph
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.registry import get_op_def
-from runnel.graph.shapes import Dimension, TensorShape, format_dims
+from runnel.graph.shapes import Dimension, Dims, TensorShape, as_dims, format_dims, num_elements
 
 ConversionFunction = Callable[..., Any]
 _conversions: list[tuple[int, Any, ConversionFunction]] = []
@@ -58,6 +58,8 @@ def convert_to_tensor(
             )
         return value
     hint = dtype_hint if dtype_hint is not None else preferred_dtype
+    if dtype is not None and _is_plain(value):
+        return constant_tensor(value, dtype.base_dtype, None, name)
     for _, base_type, convert in _conversions:
         if isinstance(value, base_type):
             if dtype is None and hint is not None:
@@ -82,6 +84,17 @@ def convert_to_tensor(
     return constant_tensor(value, None if dtype is None else dtype.base_dtype, None, name)
 
 
+_NUMBERS = frozenset({int, float, bool})
+
+
+def _is_plain(value: Any) -> bool:
+    """True for a Python number, or a short flat list of them: what no conversion is about."""
+    kind = type(value)
+    if kind is list or kind is tuple:
+        return len(value) <= 8 and all([type(item) in _NUMBERS for item in value])
+    return kind in _NUMBERS
+
+
 def make_array(value: Any, dtype: DType | None, shape: Any = None) -> np.ndarray:
     """``value`` as an array of ``dtype``, by TensorFlow's rules for Python numbers.
 
@@ -93,6 +106,11 @@ def make_array(value: Any, dtype: DType | None, shape: Any = None) -> np.ndarray
         dtype = dtype or dtypes.int32
     kind = type(value)
     if dtype is not None and dtype.np_dtype != object:
+        if kind is list and dtype.is_integer and all([type(item) is int for item in value]):
+            try:
+                return np.array(value, dtype.np_dtype)
+            except OverflowError as error:
+                raise ValueError(f"{_short(value)} is outside the range of {dtype.name}") from error
         if kind is float:
             if dtype.is_floating or dtype.is_complex:
                 return np.array(value, dtype.np_dtype)
@@ -175,8 +193,8 @@ def _dimension_size(value: Any) -> Any:
         return value
     if value.value is None:
         raise ValueError(
-            "Cannot convert an unknown Dimension to a tensor; tf.shape(x)[i] gives it when the step "
-            "runs."
+            "Cannot convert an unknown Dimension to a tensor; tf.shape(x)[i] gives it when the "
+            "step runs."
         )
     return value.value
 
@@ -204,10 +222,9 @@ def _cast_array(array: np.ndarray, dtype: DType, value: Any) -> np.ndarray:
             f"{'string' if is_string else array.dtype.name}."
         )
     result = array.astype(target)
-    if dtype.is_integer and array.dtype.kind in "iu" and array.size:
-        low, high = dtype.limits
-        if int(array.min()) < low or int(array.max()) > high:
-            raise ValueError(f"{_short(value)} is outside the range of {dtype.name}")
+    narrowed = dtype.is_integer and array.dtype.kind in "iu"
+    if narrowed and not ((result == array) & ((result < 0) == (array < 0))).all():
+        raise ValueError(f"{_short(value)} is outside the range of {dtype.name}")
     return result
 
 
@@ -234,7 +251,7 @@ def constant_tensor(
     """A ``Const`` operation that holds ``value``."""
     array = make_array(value, dtype)
     if shape is not None:
-        array = _fill_shape(array, TensorShape(shape).as_list())
+        array = _fill_shape(array, as_dims(shape))
     elif array is value or not array.flags.owndata:
         array = array.copy()  # the graph owns its constants
     array.flags.writeable = False
@@ -246,11 +263,11 @@ def constant_tensor(
     return op.outputs[0]
 
 
-def _fill_shape(array: np.ndarray, shape: list[int | None]) -> np.ndarray:
-    dims = tuple(d if d is not None else -1 for d in shape)
-    if -1 in dims:
-        raise ValueError(f"A constant needs a fully known shape, not {format_dims(tuple(shape))}")
-    size = int(np.prod(dims, dtype=np.int64))
+def _fill_shape(array: np.ndarray, partial: Dims) -> np.ndarray:
+    size = num_elements(partial)
+    if partial is None or size is None:
+        raise ValueError(f"A constant needs a fully known shape, not {format_dims(partial)}")
+    dims = tuple([d for d in partial if d is not None])
     if size == 0:
         return np.empty(dims, array.dtype)  # of whatever value
     if array.size == size:
@@ -259,9 +276,9 @@ def _fill_shape(array: np.ndarray, shape: list[int | None]) -> np.ndarray:
         raise ValueError(f"Too many elements ({array.size}) for a constant of shape {dims}")
     if array.size == 0:
         raise ValueError(f"No value is given for a constant of shape {dims}")
-    flat = np.empty(size, array.dtype)
-    flat[: array.size] = array.ravel()
-    flat[array.size :] = array.ravel()[-1]  # TensorFlow repeats the last element
+    flat = np.full(size, array.reshape(-1)[-1], array.dtype)  # TensorFlow repeats the last element
+    if array.size > 1:
+        flat[: array.size] = array.reshape(-1)
     return flat.reshape(dims)
 
 

@@ -1,6 +1,6 @@
 """Where the user's program created an operation, captured cheaply and rendered on demand.
 
-A site is a tuple of (code object, instruction offset) pairs, innermost first, of the frames
+A site is a tuple of code objects and instruction offsets, innermost frame first, of the frames
 that are not runnel's own. Line numbers are decoded only when an error needs them.
 """
 
@@ -10,10 +10,12 @@ import linecache
 import sys
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import Any
 
-Site = tuple[tuple[CodeType, int], ...]
+# (code, offset, code, offset, ...): one flat tuple, since a graph holds one for each operation.
+Site = tuple[Any, ...]
 
-_MAX_USER_FRAMES = 4
+_MAX_USER_FRAMES = 3
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 _is_internal: dict[str, bool] = {}
 
@@ -35,15 +37,12 @@ def capture_site(depth: int = 2) -> Site:
         if not known:
             break
         frame = frame.f_back
-    if frame is None:
-        return ()
-    first = (frame.f_code, frame.f_lasti)
-    frame = frame.f_back
-    if frame is None:
-        return (first,)
-    site = [first]
-    while frame is not None and len(site) < _MAX_USER_FRAMES:
-        site.append((frame.f_code, frame.f_lasti))
+    site: list[Any] = []
+    for _ in range(_MAX_USER_FRAMES):
+        if frame is None:
+            break
+        site.append(frame.f_code)
+        site.append(frame.f_lasti)
         frame = frame.f_back
     return tuple(site)
 
@@ -58,7 +57,7 @@ def _line(code: CodeType, offset: int) -> int:
 def render_site(site: Site) -> list[str]:
     """``file:line, in function`` with the source line, outermost frame first."""
     rendered = []
-    for code, offset in reversed(site):
+    for code, offset in reversed(list(zip(site[::2], site[1::2], strict=True))):
         line = _line(code, offset)
         source = linecache.getline(code.co_filename, line).strip()
         text = f"{code.co_filename}:{line}, in {code.co_name}"

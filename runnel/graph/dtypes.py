@@ -30,6 +30,7 @@ class DType:
         "is_quantized",
         "_ref",
         "_base",
+        "_limits",
     )
 
     def __init__(self, name: str, number: int, storage: Any, kind: str) -> None:
@@ -42,6 +43,7 @@ class DType:
         self.is_quantized = kind == "quantized"
         self._base: DType = self
         self._ref: DType | None = None
+        self._limits: tuple[Any, Any] | None = None
 
     @property
     def base_dtype(self) -> DType:
@@ -90,7 +92,10 @@ class DType:
 
     @property
     def limits(self) -> tuple[Any, Any]:
-        return self.min, self.max
+        """The smallest and the largest representable value."""
+        if self._limits is None:
+            self._limits = (self.min, self.max)
+        return self._limits
 
     @property
     def min(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from runnel.graph.collections import CollectionStore
@@ -97,7 +97,10 @@ class Graph(CollectionStore):
             else:
                 full_name = self.unique_name(name or op_def.name)
             op = Operation(self, op_def, full_name, inputs, (), attrs, "", capture_site(site_depth))
-            op.outputs = [Tensor(op, i, dtype) for i, dtype in enumerate(output_types)]
+            if len(output_types) == 1:
+                op.outputs = [Tensor(op, 0, output_types[0])]
+            else:
+                op.outputs = [Tensor(op, i, dtype) for i, dtype in enumerate(output_types)]
             if not scopes.plain:
                 self._apply_scopes(op, scopes)
             infer_shapes(op)
@@ -251,26 +254,9 @@ class Graph(CollectionStore):
             used[key] = 1
         return f"{name}_{count - 1}"
 
-    @contextmanager
-    def name_scope(self, name: str | None) -> Iterator[str]:
-        """Prefixes names within the block; yields the scope with a slash at its end."""
-        scopes = self._scopes
-        if name:
-            if isinstance(name, bytes):
-                name = name.decode()
-            if name.endswith("/"):
-                scope = name[:-1]  # re-entering an existing scope
-            else:
-                check_scope_name(name, outermost=not scopes.name)
-                with self._lock:
-                    scope = self.unique_name(name)
-        else:
-            scope = ""
-        saved, scopes.name = scopes.name, scope
-        try:
-            yield scope + "/" if scope else ""
-        finally:
-            scopes.name = saved
+    def name_scope(self, name: str | None) -> NameScope:
+        """Prefixes names within the block, which gets the scope with a slash at its end."""
+        return NameScope(self, name)
 
     def get_name_scope(self) -> str:
         """The current name scope, without a slash at its end."""
@@ -384,6 +370,35 @@ class Graph(CollectionStore):
         return graph_to_graph_def(self, from_version, add_shapes)
 
 
+class NameScope:
+    """A block in which a graph's operations are named within a scope."""
+
+    __slots__ = ("_graph", "_name", "_outer")
+
+    def __init__(self, graph: Graph, name: str | None) -> None:
+        self._graph = graph
+        self._name = name.decode() if isinstance(name, bytes) else name
+        self._outer: list[str] = []
+
+    def __enter__(self) -> str:
+        graph, name = self._graph, self._name
+        scopes = graph._scopes
+        if not name:
+            scope = ""
+        elif name.endswith("/"):
+            scope = name[:-1]  # re-entering an existing scope
+        else:
+            check_scope_name(name, outermost=not scopes.name)
+            with graph._lock:
+                scope = graph.unique_name(name)
+        self._outer.append(scopes.name)
+        scopes.name = scope
+        return scope + "/" if scope else ""
+
+    def __exit__(self, *exception: object) -> None:
+        self._graph._scopes.name = self._outer.pop()
+
+
 class _DefaultGraphs(threading.local):
     def __init__(self) -> None:
         self.stack: list[Graph] = []
@@ -465,39 +480,35 @@ class name_scope:  # noqa: N801 (TensorFlow's name)
         'layer/x'
     """
 
+    __slots__ = ("name", "_values", "_entered")
+
     def __init__(
         self, name: str | None, default_name: str | None = None, values: Any = None
     ) -> None:
-        self._name = default_name if name is None else name
-        self._given = name
-        if self._name is None and values is not None:
+        self.name = default_name if name is None else name
+        if self.name is None and values is not None:
             raise ValueError("name_scope needs a name or a default_name when values are given")
         self._values = values
-        self._contexts: list[AbstractContextManager[Any]] = []
-
-    @property
-    def name(self) -> str | None:
-        return self._name
+        # The scope and, where the values are of another graph, that graph's block.
+        self._entered: list[tuple[NameScope, AbstractContextManager[Any] | None]] = []
 
     def __enter__(self) -> str:
-        graph = next(
-            (v.graph for v in self._values or () if isinstance(v, Tensor | Operation)), None
-        )
-        enter_graph: AbstractContextManager[Any]
-        if graph is None or graph is get_default_graph():
-            graph, enter_graph = get_default_graph(), nullcontext()
-        else:
-            enter_graph = graph.as_default()
-        enter_graph.__enter__()
-        scope = graph.name_scope(self._name)
-        try:
-            result = scope.__enter__()
-        except BaseException:
-            enter_graph.__exit__(None, None, None)
-            raise
-        self._contexts = [scope, enter_graph]
-        return result
+        graph = default = get_default_graph()
+        for value in self._values or ():
+            if isinstance(value, Tensor | Operation):
+                graph = value.graph
+                break
+        scope = NameScope(graph, self.name)
+        prefix = scope.__enter__()
+        block = None
+        if graph is not default:
+            block = graph.as_default()
+            block.__enter__()
+        self._entered.append((scope, block))
+        return prefix
 
     def __exit__(self, *exception: Any) -> None:
-        for context in self._contexts:
-            context.__exit__(*exception)
+        scope, block = self._entered.pop()
+        if block is not None:
+            block.__exit__(*exception)
+        scope.__exit__()

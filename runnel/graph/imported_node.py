@@ -6,7 +6,6 @@ inputs) is found here, as a ValueError that names the node, before any graph is 
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -105,6 +104,8 @@ def _check_ops(graph_def: Any, op_defs: dict[str, OpDef]) -> None:
             missing.setdefault(proto.op, []).append(proto.name)
     if not missing:
         return
+    import difflib
+
     functions = {function.signature.name for function in graph_def.library.function}
     lines = []
     for op_type, names in sorted(missing.items()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from runnel.graph.dtypes import DType
 from runnel.graph.operation import Operation, Tensor
@@ -66,3 +66,11 @@ class IndexedSlices:
 
     def __neg__(self) -> IndexedSlices:
         return IndexedSlices(-self._values, self._indices, self._dense_shape)
+
+
+class IndexedSlicesValue(NamedTuple):
+    """What a session gives for :class:`IndexedSlices`, and takes to feed them."""
+
+    values: Any
+    indices: Any
+    dense_shape: Any = None

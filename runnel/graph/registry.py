@@ -126,12 +126,12 @@ class OpDef:
         "gradient_function",
         "gradient_site",
         "differentiable",
-        "inferred_attributes",
         "defaults",
         "required",
         "heavy",
         "self_gated",
-        "simple_type_attr",
+        "inferred",
+        "has_single_output",
         "has_list_inputs",
         "_selected",
     )
@@ -186,7 +186,6 @@ class OpDef:
                 for a in (argument.type_attr, argument.number_attr, argument.type_list_attr)
                 if a is not None
             }
-        self.inferred_attributes = frozenset(inferred)
         self.defaults = {
             a.name: a.default for a in self.attributes.values() if a.default is not REQUIRED
         }
@@ -195,11 +194,9 @@ class OpDef:
             for a in self.attributes.values()
             if a.default is REQUIRED and a.name not in inferred
         )
-        # The common signature, all inputs of one type "T" and no lists, has a short path in
-        # ``apply_op``.
-        type_attrs = {a.type_attr for a in self.inputs}
-        simple = len(type_attrs) == 1 and not any(a.is_list or a.is_ref for a in self.inputs)
-        self.simple_type_attr: str | None = type_attrs.pop() if simple else None
+        # Type attributes by the types of the inputs: a cache of ``apply_op``'s short path.
+        self.inferred: dict[tuple[int, ...], dict[str, DType] | None] = {}
+        self.has_single_output = len(self.outputs) == 1 and not self.outputs[0].is_list
         self.has_list_inputs = any(a.is_list for a in self.inputs)
         self._selected: dict[tuple[str, DType | None, str], Kernel | None] = {}
 
@@ -266,7 +263,7 @@ class OpDef:
                     f"A kernel for {self.name} on {device or 'any device'} and "
                     f"{_names(types)} is registered already, at {_where(other.site)}"
                 )
-        site = ((function.__code__, 0),) if hasattr(function, "__code__") else _caller()
+        site = (function.__code__, 0) if hasattr(function, "__code__") else _caller()
         self.kernels.append(Kernel(function, device, types, tier, keyword_only(function), site))
         self._selected.clear()
         return function
@@ -293,9 +290,7 @@ class OpDef:
             where = _where(self.gradient_site)
             raise KeyError(f"The gradient of {self.name} is registered already, at {where}")
         self.gradient_function = function
-        self.gradient_site = (
-            ((function.__code__, 0),) if hasattr(function, "__code__") else _caller()
-        )
+        self.gradient_site = (function.__code__, 0) if hasattr(function, "__code__") else _caller()
         return function
 
     def _check_parameters(
@@ -315,7 +310,7 @@ class OpDef:
             return
         if code.co_argcount != len(self.inputs) + 1:
             raise ValueError(
-                f"The kernel of {self.name} at {_where(((code, 0),))} takes {code.co_argcount} "
+                f"The kernel of {self.name} at {_where((code, 0))} takes {code.co_argcount} "
                 f"positional parameters, but must take {len(self.inputs) + 1}: the array "
                 f"namespace and the inputs ({', '.join(a.name for a in self.inputs)})"
             )
@@ -367,7 +362,7 @@ def _names(types: frozenset[DType] | None) -> str:
 
 def _caller(depth: int = 2) -> Site:
     frame = sys._getframe(depth)
-    return ((frame.f_code, frame.f_lasti),)
+    return (frame.f_code, frame.f_lasti)
 
 
 def _where(site: Site) -> str:
@@ -451,7 +446,7 @@ def _register_named_gradient(name: str, function: Callable[..., Any] | None) -> 
     if first is not None:
         raise KeyError(f"The gradient of {name} is registered already, at {_where(first)}")
     code = getattr(function, "__code__", None)
-    _GRADIENTS[name] = (function, ((code, 0),) if code else _caller(3))
+    _GRADIENTS[name] = (function, (code, 0) if code else _caller(3))
 
 
 def gradient_function(name: str) -> Callable[..., Any] | None:

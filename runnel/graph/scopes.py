@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from runnel.graph.device import merge_device
@@ -52,19 +51,9 @@ class ScopeState(threading.local):
             or self.control_flow_context is not None
         )
 
-    @contextmanager
-    def override(self, **values: Any) -> Iterator[None]:
-        """Sets attributes of this state within the block."""
-        saved = {key: getattr(self, key) for key in values}
-        for key, value in values.items():
-            setattr(self, key, value)
-        self._refresh()
-        try:
-            yield
-        finally:
-            for key, value in saved.items():
-                setattr(self, key, value)
-            self._refresh()
+    def override(self, **values: Any) -> _Override:
+        """A block in which attributes of this state are ``values``."""
+        return _Override(self, values)
 
     def with_devices(self, devices: tuple[str | DeviceFunction, ...]) -> Any:
         """A block in which ``devices``, outermost first, are in force."""
@@ -87,6 +76,27 @@ class ScopeState(threading.local):
             else:
                 op.device = merge_device(scope, op.device)
         return op.device
+
+
+class _Override:
+    """Sets attributes of a state on entering, restores them on leaving."""
+
+    __slots__ = ("_state", "_values", "_saved")
+
+    def __init__(self, state: ScopeState, values: dict[str, Any]) -> None:
+        self._state = state
+        self._values = values
+        self._saved: list[dict[str, Any]] = []
+
+    def __enter__(self) -> None:
+        own = self._state.__dict__
+        self._saved.append({key: own[key] for key in self._values})
+        own.update(self._values)
+        self._state._refresh()
+
+    def __exit__(self, *exception: object) -> None:
+        self._state.__dict__.update(self._saved.pop())
+        self._state._refresh()
 
 
 def check_scope_name(name: str, outermost: bool) -> None:

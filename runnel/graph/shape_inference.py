@@ -17,10 +17,7 @@ def infer_shapes(op: Operation) -> None:
     if function is None:
         return
     try:
-        if op_def.simple_type_attr is not None:
-            arguments: Any = op.inputs
-        else:
-            arguments = op.grouped_inputs()
+        arguments: Any = op.grouped_inputs() if op_def.has_list_inputs else op.inputs
         if op_def.shape_parameters:
             attrs = op.attrs
             named = {name: attrs[name] for name in op_def.shape_parameters}

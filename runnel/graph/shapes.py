@@ -97,8 +97,13 @@ def as_dims(value: Any) -> Dims:
         return None
     if isinstance(value, TensorShape):
         return value._dims
-    if isinstance(value, tuple) and all(type(d) is int and d >= 0 or d is None for d in value):
-        return value
+    kind = type(value)
+    if kind is tuple or kind is list:
+        for d in value:
+            if d is not None and (type(d) is not int or d < 0):
+                break
+        else:
+            return tuple(value)
     if isinstance(value, Dimension):
         return (value.value,)
     if hasattr(value, "unknown_rank") and hasattr(value, "dim"):  # a TensorShapeProto

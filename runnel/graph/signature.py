@@ -174,8 +174,23 @@ def _parse_default(text: str, kind: str, is_list: bool) -> Any:
     raise ValueError(f"An attribute of kind {kind} cannot have a default ({text!r})")
 
 
+# The form in which operations keep a value that nothing restricts: no need to look further.
+# Not floats: they are rounded to single precision.
+_KEPT = {"bool": bool, "int": int, "string": str, "shape": TensorShape}
+
+
 def normalize(value: Any, attribute: Attribute, op_type: str) -> Any:
     """``value`` in the form in which operations keep it, checked against ``attribute``."""
+    if type(value) is DType and value._base is value and attribute.kind == "type":
+        if not attribute.is_list and (attribute.allowed is None or value in attribute.allowed):
+            return value
+    elif (
+        type(value) is _KEPT.get(attribute.kind)
+        and attribute.allowed is None
+        and attribute.minimum is None
+        and not attribute.is_list
+    ):
+        return value
     if attribute.is_list:
         if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
             raise TypeError(f"{op_type}: attribute {attribute.name!r} takes a list, not {value!r}")

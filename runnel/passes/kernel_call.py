@@ -59,6 +59,9 @@ def bind(
             return *outputs, reserved(np.shape(outputs[0]))
 
         return draw
+    if len(node.outputs) == 1 and op_def.outputs[0].is_list:
+        # A kernel returns a list for a list output, also for a list of one.
+        return lambda *flat: function(xp, *op_def.group(flat, attrs), **named)[0]
     if op_def.has_list_inputs:
         return lambda *flat: function(xp, *op_def.group(flat, attrs), **named)
     return partial(function, xp, **named)

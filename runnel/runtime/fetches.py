@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel.graph.graph import Graph
+from runnel.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from runnel.graph.operation import Operation, Tensor
 
 Rebuild = Callable[[Callable[[Any], Any]], Any]
@@ -94,3 +95,15 @@ def _element(graph: Graph, fetch: Any) -> Tensor | Operation:
     if not graph.is_fetchable(element):
         raise ValueError(f"Operation {element.name!r} has been marked as not fetchable.")
     return element
+
+
+def _components(slices: IndexedSlices) -> list[Tensor]:
+    parts = [slices.values, slices.indices, slices.dense_shape]
+    return [part for part in parts if part is not None]
+
+
+register_session_run_conversion_functions(
+    IndexedSlices,
+    lambda slices: (_components(slices), lambda values: IndexedSlicesValue(*values)),
+    lambda slices, value: list(zip(_components(slices), value, strict=False)),
+)

@@ -76,7 +76,8 @@ def test_the_gradient_of_a_gather_stays_sparse_and_adds_up():
     table = tf.Variable(np.arange(12, dtype=np.float32).reshape(4, 3))
     ids = tf.constant([1, 1, 3])
     rows = tf.gather(table, ids)
-    grad = tf.gradients([tf.reduce_sum(rows * rows), tf.reduce_sum(tf.gather(table, [0]))], table)[0]
+    ys = [tf.reduce_sum(rows * rows), tf.reduce_sum(tf.gather(table, [0]))]
+    (grad,) = tf.gradients(ys, table)
     assert isinstance(grad, tf.IndexedSlices)
     dense = run_both(tf.convert_to_tensor(grad), init=table.initializer)
     np.testing.assert_array_equal(dense, [[1, 1, 1], [12, 16, 20], [0, 0, 0], [18, 20, 22]])
@@ -94,7 +95,8 @@ def test_sparse_and_dense_gradients_of_one_variable_make_a_dense_sum():
 def test_outputs_without_a_gradient_are_zero_for_the_others():
     x = tf.placeholder(tf.float32, [4])
     first, _ = tf.split(x, 2)
-    np.testing.assert_array_equal(run_both(tf.gradients(first, x)[0], {x: [1, 2, 3, 4]}), [1, 1, 0, 0])
+    (grad,) = tf.gradients(first, x)
+    np.testing.assert_array_equal(run_both(grad, {x: [1, 2, 3, 4]}), [1, 1, 0, 0])
 
 
 def test_a_missing_gradient_names_the_operation_and_its_line():

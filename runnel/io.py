@@ -1,0 +1,5 @@
+"""``tf.io``: files."""
+
+from runnel.graph_io import write_graph
+
+__all__ = ["write_graph"]

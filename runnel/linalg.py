@@ -1,0 +1,49 @@
+"""``tf.linalg``: linear algebra."""
+
+from runnel.ops.band import diag as tensor_diag
+from runnel.ops.band import diag_part as tensor_diag_part
+from runnel.ops.band import matrix_band_part as band_part
+from runnel.ops.clipping import global_norm
+from runnel.ops.diagonal import eye
+from runnel.ops.diagonal import matrix_diag as diag
+from runnel.ops.diagonal import matrix_diag_part as diag_part
+from runnel.ops.diagonal import matrix_set_diag as set_diag
+from runnel.ops.einsum import einsum
+from runnel.ops.l2 import l2_normalize
+from runnel.ops.linear_algebra import cholesky, slogdet
+from runnel.ops.linear_algebra import matrix_determinant as det
+from runnel.ops.linear_algebra import matrix_inverse as inv
+from runnel.ops.linear_algebra import matrix_solve as solve
+from runnel.ops.linear_algebra import matrix_triangular_solve as triangular_solve
+from runnel.ops.matmul import matmul, matvec
+from runnel.ops.norms import cross, norm, trace
+from runnel.ops.tensordot import tensordot
+from runnel.ops.transposition import matrix_transpose
+from runnel.ops.transposition import matrix_transpose as transpose
+
+__all__ = [
+    "band_part",
+    "cholesky",
+    "cross",
+    "det",
+    "diag",
+    "diag_part",
+    "einsum",
+    "eye",
+    "global_norm",
+    "inv",
+    "l2_normalize",
+    "matmul",
+    "matrix_transpose",
+    "matvec",
+    "norm",
+    "set_diag",
+    "slogdet",
+    "solve",
+    "tensor_diag",
+    "tensor_diag_part",
+    "tensordot",
+    "trace",
+    "transpose",
+    "triangular_solve",
+]

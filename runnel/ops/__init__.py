@@ -1,0 +1,1 @@
+"""The vocabulary: one file for each family of operations."""

@@ -1,0 +1,49 @@
+"""The QR decomposition of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runnel.graph.operation import Tensor
+from runnel.graph.registry import register_op
+
+qr_op = register_op(
+    "Qr",
+    inputs="input: T",
+    outputs="q: T, r: T",
+    attrs=["full_matrices: bool = false", "T: {double, float, half, complex64, complex128}"],
+)
+
+
+@qr_op.shape
+def _(matrix, *, full_matrices):
+    dims = matrix.dims
+    if dims is None:
+        return [None, None]
+    if len(dims) < 2:
+        raise ValueError(f"A matrix is needed, not a tensor of rank {len(dims)}")
+    *batch, rows, columns = dims
+    if rows is None or columns is None:
+        inner = rows if full_matrices else None
+    else:
+        inner = rows if full_matrices else min(rows, columns)
+    return [(*batch, rows, inner), (*batch, inner, columns)]
+
+
+@qr_op.kernel
+def _(xp, matrix, *, full_matrices):
+    wide = matrix.astype("float32") if matrix.dtype == "float16" else matrix
+    q, r = xp.linalg.qr(wide, mode="complete" if full_matrices else "reduced")
+    return q.astype(matrix.dtype), r.astype(matrix.dtype)
+
+
+def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> tuple[Tensor, Tensor]:  # noqa: A002
+    """``(q, r)``: an orthogonal and an upper triangular matrix whose product is ``input``.
+
+    Leading dimensions are a batch. ``full_matrices`` makes ``q`` square.
+
+    Example:
+        >>> q, r = tf.linalg.qr(tf.random_normal([4, 3]))
+    """
+    q, r = qr_op(input, full_matrices=full_matrices, name=name)
+    return q, r

@@ -1,0 +1,1 @@
+"""Variables: mutable state as Python objects, their scopes, initial values and partitions."""
