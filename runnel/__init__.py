@@ -10,6 +10,8 @@ from runnel.autodiff.gradients import (
     gradients,
     hessians,
 )
+from runnel.control_flow.conditional import case, cond
+from runnel.control_flow.loop import while_loop
 from runnel.graph import errors
 from runnel.graph.apply import apply_op
 from runnel.graph.collections import GraphKeys
@@ -55,6 +57,7 @@ from runnel.graph.dtypes import (
     variant,
 )
 from runnel.graph.dtypes import bool_ as bool  # noqa: A004 (TensorFlow's name)
+from runnel.graph.gradient_registry import NoGradient, NotDifferentiable, RegisterGradient
 from runnel.graph.graph import (
     Graph,
     colocate_with,
@@ -69,15 +72,7 @@ from runnel.graph.import_graph_def import import_graph_def
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.random_seed import get_seed, set_random_seed
-from runnel.graph.registry import (
-    NoGradient,
-    NotDifferentiable,
-    OpDef,
-    RegisterGradient,
-    get_op_def,
-    register_op,
-    registered_ops,
-)
+from runnel.graph.registry import OpDef, get_op_def, register_op, registered_ops
 from runnel.graph.shapes import Dimension, TensorShape, dimension_value
 from runnel.graph.tensor_proto import make_ndarray, make_tensor_proto
 from runnel.ops.activations import log_sigmoid
@@ -194,9 +189,9 @@ from runnel.ops.constants import constant, placeholder, placeholder_with_default
 from runnel.ops.control import group, identity, identity_n, no_op, stop_gradient, tuple  # noqa: A004
 from runnel.ops.cumulative import bincount, cumprod, cumsum
 from runnel.ops.diagonal import eye, matrix_diag, matrix_diag_part, matrix_set_diag
+from runnel.ops.dilated_windows import required_space_to_batch_paddings
 from runnel.ops.division import (
     div,
-    div_no_nan,
     divide,
     floor_div,
     floordiv,
@@ -290,6 +285,7 @@ from runnel.ops.sorted_segments import (
     segment_prod,
     segment_sum,
 )
+from runnel.ops.sorting import argsort, sort
 from runnel.ops.space import (
     batch_to_space,
     batch_to_space_nd,
@@ -305,6 +301,7 @@ from runnel.ops.tensordot import tensordot
 from runnel.ops.transposition import invert_permutation, matrix_transpose, transpose
 from runnel.ops.trigonometry import acos, acosh, asin, asinh, atan, atanh, cos, cosh, sin, sinh, tan
 from runnel.ops.unique import listdiff, setdiff1d, unique, unique_with_counts
+from runnel.ops.zero_safe import div_no_nan
 from runnel.runtime.fetches import register_session_run_conversion_functions
 from runnel.runtime.session import InteractiveSession, Session
 from runnel.variables.creation import (

@@ -10,15 +10,12 @@ from runnel.ops.arithmetic import (
     maximum,
     minimum,
     multiply,
-    multiply_no_nan,
     nextafter,
     polyval,
     pow,
     scalar_mul,
     squared_difference,
     subtract,
-    xlog1py,
-    xlogy,
 )
 from runnel.ops.assertions import is_non_decreasing, is_strictly_increasing
 from runnel.ops.comparison import (
@@ -35,8 +32,7 @@ from runnel.ops.comparison import (
 )
 from runnel.ops.complex_numbers import angle, conj, imag, real
 from runnel.ops.cumulative import bincount, cumprod, cumsum
-from runnel.ops.division import div_no_nan as divide_no_nan
-from runnel.ops.division import divide, floordiv, floormod, mod, reciprocal_no_nan, truediv, xdivy
+from runnel.ops.division import divide, floordiv, floormod, mod, truediv
 from runnel.ops.elementwise import (
     abs,
     exp,
@@ -87,6 +83,8 @@ from runnel.ops.special_functions import digamma, erf, erfc, lbeta, lgamma, poly
 from runnel.ops.top_k import in_top_k, top_k
 from runnel.ops.transposition import invert_permutation
 from runnel.ops.trigonometry import acos, acosh, asin, asinh, atan, atanh, cos, cosh, sin, sinh, tan
+from runnel.ops.zero_safe import div_no_nan as divide_no_nan
+from runnel.ops.zero_safe import multiply_no_nan, reciprocal_no_nan, xdivy, xlog1py, xlogy
 
 __all__ = [
     "abs",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
-import runnel as tf
-from runnel.passes import rewrite
-from runnel.runtime import verification
+# Tests describe behaviour on the CPU wherever they run; JAX_PLATFORMS=cuda tries another device.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import runnel as tf  # noqa: E402
+from runnel.passes import rewrite  # noqa: E402
+from runnel.runtime import verification  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -4,14 +4,36 @@ from __future__ import annotations
 
 import functools
 import itertools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.graph import get_default_graph
-from runnel.graph.registry import RegisterGradient
 
 _numbers = itertools.count()
+
+
+class _Gradient:
+    """The gradient of one call; the graph of the call keeps it alive.
+
+    Not in the registry: what a gradient closes over (tensors, and so their graph) would then live
+    as long as the process.
+    """
+
+    __slots__ = ("call", "__weakref__")
+
+    def __init__(self, call: Callable[..., list[Any]]) -> None:
+        self.call = call
+
+
+_gradients: weakref.WeakValueDictionary[str, _Gradient] = weakref.WeakValueDictionary()
+
+
+def custom_gradient_function(name: str) -> Callable[..., list[Any]] | None:
+    """The gradient of the call of a decorated function that is known under ``name``, if any."""
+    gradient = _gradients.get(name)
+    return None if gradient is None else gradient.call
 
 
 def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,10 +54,8 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
         result, grad_fn = f(*inputs, **kwargs)
         is_list = isinstance(result, list | tuple)
         outputs = [convert_to_tensor(r) for r in (result if is_list else [result])]
-        name = f"CustomGradient-{next(_numbers)}"
 
-        @RegisterGradient(name)
-        def _(op: Any, *grads: Any) -> list[Any]:
+        def gradient(op: Any, *grads: Any) -> list[Any]:
             given = grad_fn(*grads[: len(outputs)])
             given = list(given) if isinstance(given, list | tuple) else [given]
             if len(given) != len(inputs):
@@ -46,7 +66,11 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
             # The outputs enter the identity too, but what flows is what grad_fn says.
             return [None] * len(outputs) + given
 
-        with get_default_graph().gradient_override_map({"IdentityN": name}):
+        name = f"CustomGradient-{next(_numbers)}"
+        graph = get_default_graph()
+        kept = _gradients[name] = _Gradient(gradient)
+        graph.__dict__.setdefault("_custom_gradients", []).append(kept)
+        with graph.gradient_override_map({"IdentityN": name}):
             joined = identity_n([*outputs, *inputs])
         exposed = joined[: len(outputs)]
         return exposed if is_list else exposed[0]

@@ -1,8 +1,8 @@
 """Symbolic differentiation: walks a graph backwards and adds the gradient's operations.
 
 Each operation on a path from an ``x`` to a ``y`` is visited once, after all of its consumers,
-with the sum of the gradients that they sent. The order of construction is the schedule: a
-consumer is always newer than what it consumes.
+with the sum of the gradients that they sent. The order of construction is the schedule, since a
+consumer is newer than what it consumes (unless its input was replaced by hand).
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from enum import Enum
 from typing import Any
 
 from runnel.autodiff.aggregation import AggregationMethod, aggregate
+from runnel.autodiff.custom_gradient import custom_gradient_function
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import DType
+from runnel.graph.gradient_registry import gradient_function
 from runnel.graph.graph import Graph, name_scope
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation, Tensor
-from runnel.graph.registry import gradient_function
 from runnel.graph.shapes import compatible_dims, format_dims
+from runnel.graph.topological_order import topological_order
 
 Gradient = Tensor | IndexedSlices
 
@@ -69,7 +71,11 @@ def gradients(
     initial = _as_list(grad_ys) if grad_ys is not None else [None] * len(targets)
     if len(initial) != len(targets):
         raise ValueError(f"Passed {len(initial)} grad_ys for {len(targets)} ys")
-    with graph.as_default(), name_scope(name, "gradients", [*targets, *sources]):
+    with (
+        graph.as_default(),
+        graph.one_creation_site(),
+        name_scope(name, "gradients", [*targets, *sources]),
+    ):
         seeds = [
             _initial_gradient(y, g, i)
             for i, (y, g) in enumerate(zip(targets, initial, strict=True))
@@ -178,7 +184,7 @@ class _Backward:
         return [found.get(x) for x in self.sources]
 
     def _schedule(self, targets: Sequence[Tensor]) -> list[Operation]:
-        """The ancestors of the targets, in the order of construction."""
+        """The ancestors of the targets, producers first."""
         seen: set[Operation] = set()
         stack = [t.op for t in targets]
         while stack:
@@ -187,7 +193,11 @@ class _Backward:
                 continue
             seen.add(op)
             stack += [tensor.op for tensor in op.inputs]
-        return sorted(seen, key=lambda op: op.id)
+        ordered = sorted(seen, key=lambda op: op.id)
+        if any(tensor.op.id >= op.id for op in ordered for tensor in op.inputs):
+            # An input was replaced by a newer tensor.
+            return topological_order(ordered, lambda op: [tensor.op for tensor in op.inputs])
+        return ordered
 
     def _on_path(self, schedule: Iterable[Operation]) -> set[Operation]:
         """Operations that have a source among their (indirect) inputs."""
@@ -244,6 +254,9 @@ class _Backward:
         name = op.gradient_name or op.attrs.get("_gradient_op_type") or op.type
         if isinstance(name, bytes):
             name = name.decode()
+        custom = custom_gradient_function(name)
+        if custom is not None:
+            return custom
         try:
             return gradient_function(name)
         except LookupError:

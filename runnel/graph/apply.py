@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from runnel.graph import registry
 from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.creation_site import capture_site
 from runnel.graph.dtypes import DType
 from runnel.graph.graph import Graph, get_default_graph
 from runnel.graph.operation import Operation, Tensor
@@ -39,35 +40,42 @@ def _apply_to_tensors(
 
     None when it is not; the general path then converts the inputs or explains the mistake.
     """
-    types = []
+    numbers = []
     for tensor in inputs:
         if type(tensor) is not Tensor or tensor.op.graph is not graph:
             return None
-        types.append(tensor.dtype.as_datatype_enum)
-    key = tuple(types)
+        numbers.append(tensor.dtype.as_datatype_enum)
+    key = tuple(numbers)
     try:
         inferred = op_def.inferred[key]
     except KeyError:
         inferred = op_def.inferred[key] = _infer_types(op_def, inputs)
     if inferred is None:
         return None
+    types_of_inputs, types = inferred
     if not attrs and not op_def.required:
-        complete = {**op_def.defaults, **inferred}
+        complete = {**op_def.defaults, **types_of_inputs}
     else:
         for given, value in attrs.items():
-            if given in inferred and value is not inferred[given]:
+            if given in types_of_inputs and value is not types_of_inputs[given]:
                 return None
-        complete = {**_complete(op_def, attrs), **inferred}
-    return graph.add_op(op_def, inputs, complete, output_types(op_def, complete), name, 5)
+        complete = {**_complete(op_def, attrs), **types_of_inputs}
+        types = output_types(op_def, complete)
+    return graph.add_op(op_def, inputs, complete, types, name, 5)
 
 
-def _infer_types(op_def: OpDef, inputs: Sequence[Tensor]) -> dict[str, DType] | None:
-    """The type attributes that these inputs imply, or None if the short path cannot take them."""
+def _infer_types(
+    op_def: OpDef, inputs: Sequence[Tensor]
+) -> tuple[dict[str, Any], list[DType]] | None:
+    """The type attributes that these inputs imply, or None if they do not fit the signature.
+
+    With them, the types of the outputs when no other attributes are given.
+    """
     inferred: dict[str, DType] = {}
     for argument, tensor in zip(op_def.inputs, inputs, strict=True):
         dtype = tensor.dtype.base_dtype
-        if argument.is_ref:
-            return None  # the general path also places the operation where the variable is
+        if argument.is_ref and not tensor.dtype.is_ref_dtype:
+            return None
         if argument.type_attr is None:
             if dtype is not argument.dtype:
                 return None
@@ -77,7 +85,8 @@ def _infer_types(op_def: OpDef, inputs: Sequence[Tensor]) -> dict[str, DType] | 
             return None
         if allowed is not None and dtype not in allowed:
             return None
-    return inferred
+    types = [] if op_def.required else output_types(op_def, {**op_def.defaults, **inferred})
+    return inferred, types
 
 
 def _graph_of(inputs: Sequence[Any]) -> Graph | None:
@@ -115,24 +124,22 @@ def _apply_general(
         with graph._lock:
             scope_name = graph.unique_name(name or op_def.name) + "/"
     scopes = graph._scopes
-    outer = scopes.name
+    outer = scopes.name, scopes.site
     if scope_name:
         scopes.name = scope_name[:-1]
+    if scopes.site is None:
+        scopes.site = capture_site(3)
     try:
         for argument, value in zip(op_def.inputs, inputs, strict=True):
             flat += _convert_argument(op_def, argument, value, known)
     finally:
-        scopes.name = outer
+        scopes.name, scopes.site = outer
     for tensor in flat:
         if tensor.op.graph is not graph:
             raise ValueError(f"{tensor!r} is not an element of this graph.")
-    complete = _complete(op_def, known)
+    complete = _with_defaults(op_def, known)
     types = output_types(op_def, complete)
-    place: AbstractContextManager[Any] = nullcontext()
-    if flat and flat[0].dtype.is_ref_dtype and op_def.inputs[0].is_ref:
-        place = graph.colocate_with(flat[0].op)  # state is updated where it is
-    with place:
-        op = graph.add_op(op_def, flat, complete, types, scope_name or name, 5)
+    op = graph.add_op(op_def, flat, complete, types, scope_name or name, 5)
     return group_outputs(op)
 
 
@@ -141,9 +148,17 @@ def _convert_argument(
 ) -> list[Tensor]:
     if not argument.is_list:
         wanted = argument.dtype or known.get(argument.type_attr or "")
-        tensor = _convert_one(op_def, argument, value, wanted)
+        if (
+            type(value) is Tensor
+            and not argument.is_ref
+            and (wanted is None or wanted is value.dtype._base)
+        ):
+            tensor = value
+        else:
+            tensor = _convert_one(op_def, argument, value, wanted)
         if argument.type_attr is not None and wanted is None:
-            _infer(op_def, argument.type_attr, tensor.dtype.base_dtype, known)
+            _require_allowed(op_def, argument, tensor)
+            _infer(op_def, argument.type_attr, tensor.dtype._base, known)
         return [tensor]
     if not isinstance(value, list | tuple):
         raise TypeError(f"{op_def.name}: {argument.name!r} takes a list, not {value!r}")
@@ -218,6 +233,17 @@ def _describe(value: Any) -> str:
         return f"{value.name} (created at {site})"
     text = repr(value)
     return text if len(text) < 60 else text[:57] + "..."
+
+
+def _require_allowed(op_def: OpDef, argument: Argument, tensor: Tensor) -> None:
+    """A TypeError that names the tensor when the op has no version for its type."""
+    allowed = op_def.attributes[argument.type_attr or ""].allowed
+    if allowed is not None and tensor.dtype.base_dtype not in allowed:
+        raise TypeError(
+            f"Input {argument.name!r} of {op_def.name} cannot be {tensor.dtype.name}, which "
+            f"{_describe(tensor)} is. It must be one of: {', '.join(t.name for t in allowed)}. "
+            "tf.cast converts it."
+        )
 
 
 def _infer(op_def: OpDef, attr: str, value: Any, known: dict[str, Any]) -> None:
@@ -301,3 +327,6 @@ def apply_flat(
             raise TypeError(f"Input {argument.name!r} of {op_def.name} must be a reference")
     types = output_types(op_def, complete)
     return graph.add_op(op_def, list(inputs), complete, types, name, 4)
+
+
+registry.add_to_graph = apply_op

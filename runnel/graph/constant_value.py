@@ -30,6 +30,8 @@ def _evaluate(tensor: Tensor, depth: int) -> Any:
         return op.attrs["value"]
     if op_def.stateful or depth == 0 or not op.inputs:
         return None
+    if op_def.name == "PlaceholderWithDefault":
+        return None  # it is there to be fed another value
     if op_def.known_from_shapes:
         return _from_static_shape(tensor)
     if (num_elements(tensor.dims) or 0) > _MAX_ELEMENTS:

@@ -58,8 +58,8 @@ def convert_to_tensor(
             )
         return value
     hint = dtype_hint if dtype_hint is not None else preferred_dtype
-    if dtype is not None and _is_plain(value):
-        return constant_tensor(value, dtype.base_dtype, None, name)
+    if _is_plain(value):
+        return _constant_of(value, dtype, hint, name)
     for _, base_type, convert in _conversions:
         if isinstance(value, base_type):
             if dtype is None and hint is not None:
@@ -76,12 +76,19 @@ def convert_to_tensor(
                 return tensor
     if isinstance(value, Operation):
         raise TypeError(f"{value!r} is an operation, not a value; use one of its outputs.")
-    if dtype is None and hint is not None:
+    return _constant_of(value, dtype, hint, name)
+
+
+def _constant_of(value: Any, dtype: DType | None, hint: Any, name: str | None) -> Tensor:
+    """A constant of ``dtype``, else of the type hinted at if the value fits it."""
+    if dtype is not None:
+        return constant_tensor(value, dtype.base_dtype, None, name)
+    if hint is not None:
         try:
             return constant_tensor(value, as_dtype(hint).base_dtype, None, name)
         except (TypeError, ValueError):
             pass
-    return constant_tensor(value, None if dtype is None else dtype.base_dtype, None, name)
+    return constant_tensor(value, None, None, name)
 
 
 _NUMBERS = frozenset({int, float, bool})
@@ -217,9 +224,11 @@ def _cast_array(array: np.ndarray, dtype: DType, value: Any) -> np.ndarray:
         return array
     is_string = array.dtype == object
     if array.size and (is_string != (target == object) or not _fits(array, dtype)):
+        plain = isinstance(value, int | float | complex)
+        kind = type(value).__name__ if plain else "string" if is_string else array.dtype.name
         raise TypeError(
-            f"Expected {dtype.name}, but {_short(value)} is of type "
-            f"{'string' if is_string else array.dtype.name}."
+            f"Expected {dtype.name}, but {_short(value)} is of type {kind}. tf.cast gives a tensor "
+            "another type."
         )
     result = array.astype(target)
     narrowed = dtype.is_integer and array.dtype.kind in "iu"
@@ -252,9 +261,9 @@ def constant_tensor(
     array = make_array(value, dtype)
     if shape is not None:
         array = _fill_shape(array, as_dims(shape))
-    elif array is value or not array.flags.owndata:
+    elif array is value or array.base is not None:
         array = array.copy()  # the graph owns its constants
-    array.flags.writeable = False
+    array.setflags(write=False)
     wanted = dtype or as_dtype(array.dtype)
     graph = get_default_graph()
     op = graph.add_op(
@@ -276,7 +285,8 @@ def _fill_shape(array: np.ndarray, partial: Dims) -> np.ndarray:
         raise ValueError(f"Too many elements ({array.size}) for a constant of shape {dims}")
     if array.size == 0:
         raise ValueError(f"No value is given for a constant of shape {dims}")
-    flat = np.full(size, array.reshape(-1)[-1], array.dtype)  # TensorFlow repeats the last element
+    flat = np.empty(size, array.dtype)
+    flat.fill(array.reshape(-1)[-1])  # repeated, as TensorFlow does; np.full cuts zero bytes off
     if array.size > 1:
         flat[: array.size] = array.reshape(-1)
     return flat.reshape(dims)

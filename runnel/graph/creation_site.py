@@ -15,7 +15,6 @@ from typing import Any
 # (code, offset, code, offset, ...): one flat tuple, since a graph holds one for each operation.
 Site = tuple[Any, ...]
 
-_MAX_USER_FRAMES = 3
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 _is_internal: dict[str, bool] = {}
 
@@ -37,14 +36,16 @@ def capture_site(depth: int = 2) -> Site:
         if not known:
             break
         frame = frame.f_back
-    site: list[Any] = []
-    for _ in range(_MAX_USER_FRAMES):
-        if frame is None:
-            break
-        site.append(frame.f_code)
-        site.append(frame.f_lasti)
-        frame = frame.f_back
-    return tuple(site)
+    if frame is None:
+        return ()
+    # Up to three frames, without a loop: this is run for every operation.
+    site: Site = (frame.f_code, frame.f_lasti)
+    frame = frame.f_back
+    if frame is None:
+        return site
+    site = (*site, frame.f_code, frame.f_lasti)
+    frame = frame.f_back
+    return site if frame is None else (*site, frame.f_code, frame.f_lasti)
 
 
 def _line(code: CodeType, offset: int) -> int:

@@ -75,7 +75,7 @@ class OpError(Exception):
         for tensor in op.inputs:
             site = tensor.op.creation_site()[-1:]
             where = f", made at {site[0].splitlines()[0]}" if site else ""
-            lines.append(f"  input {tensor.name} {tensor.dtype.name}{tensor.shape}{where}")
+            lines.append(f"  input {tensor.name} {tensor.dtype.name} {tensor.shape}{where}")
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[Any, ...]:

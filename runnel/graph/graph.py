@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from runnel.graph.collections import CollectionStore
 from runnel.graph.creation_site import capture_site
-from runnel.graph.device import merge_device
 from runnel.graph.dtypes import DType
+from runnel.graph.graph_scopes import GraphScopes, colocate
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.registry import OpDef
-from runnel.graph.scopes import VALID_OP_NAME, ScopeState, check_scope_name
+from runnel.graph.scopes import check_op_name, check_scope_name
 from runnel.graph.shape_inference import infer_shapes
 
 
-class Graph(CollectionStore):
+class Graph(GraphScopes, CollectionStore):
     """A dataflow graph. Operations are appended and never removed.
 
     Building is safe from several threads; scopes (``name_scope``, ``device``,
@@ -38,7 +38,6 @@ class Graph(CollectionStore):
         self._ops: list[Operation] = []
         self._by_name: dict[str, Operation] = {}
         self._names_in_use: dict[str, int] = {}
-        self._scopes = ScopeState()
         self._finalized = False
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Operation] = set()
@@ -48,6 +47,8 @@ class Graph(CollectionStore):
         self.seed: int | None = None
         self._seeds_given = 0
         self.building_function = False
+        self._check_loops: Any = None
+        """Checks, in a graph with loops, that an operation takes nothing from inside another."""
 
     # Operations -----------------------------------------------------------------------------
 
@@ -96,41 +97,25 @@ class Graph(CollectionStore):
                 full_name = name[:-1]  # a scope that unique_name has made already
             else:
                 full_name = self.unique_name(name or op_def.name)
-            op = Operation(self, op_def, full_name, inputs, (), attrs, "", capture_site(site_depth))
+            site = scopes.site
+            if site is None:
+                site = capture_site(site_depth)
+            op = Operation(self, op_def, full_name, inputs, (), attrs, "", site)
             if len(output_types) == 1:
                 op.outputs = [Tensor(op, 0, output_types[0])]
             else:
                 op.outputs = [Tensor(op, i, dtype) for i, dtype in enumerate(output_types)]
+            if self._check_loops is not None:
+                self._check_loops(op, scopes.control_flow_context)
             if not scopes.plain:
                 self._apply_scopes(op, scopes)
+            if op_def.takes_reference:
+                colocate(op, (*scopes.colocation, inputs[0].op))  # state is updated where it is
             infer_shapes(op)
             op.id = len(self._ops)
             self._ops.append(op)
             self._by_name[full_name] = op
         return op
-
-    def _apply_scopes(self, op: Operation, scopes: ScopeState) -> None:
-        if scopes.control_inputs:
-            producers = {tensor.op for tensor in op.inputs}
-            op.control_inputs = [c for c in scopes.control_inputs if c not in producers]
-        if scopes.container and op.attrs.get("container") == "" and op.op_def.stateful:
-            op.attrs["container"] = scopes.container
-        for key, value in scopes.attributes.items():
-            op.attrs.setdefault(key, value(op) if callable(value) else value)
-        if scopes.gradient_overrides:
-            op.gradient_name = scopes.gradient_overrides.get(op.op_def.name)
-            if op.gradient_name is not None:
-                op.attrs["_gradient_op_type"] = op.gradient_name
-        if scopes.devices:
-            op.device = scopes.device_of(op)
-        if scopes.colocation:
-            groups = {g for target in scopes.colocation for g in target.colocation_groups()}
-            op.attrs["_class"] = sorted(g.decode() for g in groups)
-            op.device = scopes.colocation[-1].device or op.device
-        context = scopes.control_flow_context
-        if context is not None:
-            op.control_flow_context = context
-            context.AddOp(op)
 
     def adopt(self, operations: Iterable[Operation]) -> None:
         """Appends operations that are complete, uniquely named and in order (an import's)."""
@@ -166,57 +151,6 @@ class Graph(CollectionStore):
         """All operations, in the order of construction."""
         return list(self._ops)
 
-    def get_operation_by_name(self, name: str) -> Operation:
-        """The operation of that name, or a KeyError."""
-        if not isinstance(name, str):
-            raise TypeError(f"An operation's name must be a string, not {name!r}")
-        return self.as_graph_element(name, allow_tensor=False, allow_operation=True)
-
-    def get_tensor_by_name(self, name: str) -> Tensor:
-        """The tensor of that name (``"op:0"``), or a KeyError."""
-        if not isinstance(name, str):
-            raise TypeError(f"A tensor's name must be a string, not {name!r}")
-        return self.as_graph_element(name, allow_tensor=True, allow_operation=False)
-
-    def as_graph_element(
-        self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True
-    ) -> Any:
-        """The tensor or operation of this graph that ``obj`` (an object or a name) denotes."""
-        convert = getattr(obj, "_as_graph_element", None)
-        if convert is not None:
-            obj = convert()
-        if isinstance(obj, Tensor | Operation):
-            allowed = allow_tensor if isinstance(obj, Tensor) else allow_operation
-            if not allowed:
-                kinds = "an Operation" if allow_operation else "a Tensor"
-                raise TypeError(f"Cannot use {obj!r} here: {kinds} is needed.")
-            if obj.graph is not self:
-                raise ValueError(f"{obj!r} is not an element of this graph.")
-            return obj
-        if isinstance(obj, bytes):
-            obj = obj.decode()
-        if not isinstance(obj, str):
-            raise TypeError(f"Cannot use {obj!r} ({type(obj).__name__}) as a Tensor or Operation.")
-        op_name, colon, index = obj.rpartition(":")
-        if colon and allow_tensor:
-            op = self._by_name.get(op_name)
-            if not index.isdigit():
-                raise ValueError(f"{obj!r} is not a tensor's name; those look like 'op:0'.")
-            if op is None:
-                raise KeyError(f"{obj!r} refers to an operation that is not in the graph.")
-            if int(index) >= len(op.outputs):
-                raise KeyError(f"{obj!r}: {op_name!r} has only {len(op.outputs)} outputs.")
-            return op.outputs[int(index)]
-        if colon:
-            raise ValueError(f"{obj!r} names a tensor, but an operation is needed.")
-        op = self._by_name.get(obj)
-        if not allow_operation:
-            hint = f" Did you mean '{obj}:0'?" if op is not None else ""
-            raise ValueError(f"{obj!r} is not a tensor's name; those look like 'op:0'.{hint}")
-        if op is None:
-            raise KeyError(f"{obj!r} refers to an operation that is not in the graph.")
-        return op
-
     def consumers(self, tensor: Tensor) -> list[Operation]:
         """The operations that take ``tensor``."""
         with self._lock:
@@ -233,18 +167,17 @@ class Graph(CollectionStore):
         scope = self._scopes.name
         if scope:
             name = f"{scope}/{name}"
-        elif not VALID_OP_NAME.match(name):
-            raise ValueError(
-                f"{name!r} is not a valid operation name: use letters, digits and _ . - / \\ >, "
-                "and begin with a letter, digit or dot"
-            )
         key = name.lower()
         used = self._names_in_use
         count = used.get(key, 0)
+        if count == 0:
+            if not scope:
+                check_op_name(name)  # one in use has been checked
+            if mark_as_used:
+                used[key] = 1
+            return name
         if mark_as_used:
             used[key] = count + 1
-        if count == 0:
-            return name
         base = key
         while key in used:
             key = f"{base}_{count}"
@@ -261,75 +194,6 @@ class Graph(CollectionStore):
     def get_name_scope(self) -> str:
         """The current name scope, without a slash at its end."""
         return self._scopes.name
-
-    # Other scopes ---------------------------------------------------------------------------
-
-    def control_dependencies(
-        self, control_inputs: Iterable[Any] | None
-    ) -> AbstractContextManager[None]:
-        """Operations in the block run after ``control_inputs``; None clears those around it."""
-        scopes = self._scopes
-        if control_inputs is None:
-            return scopes.override(control_inputs=(), control_flow_context=None)
-        found = dict.fromkeys(scopes.control_inputs)
-        for obj in control_inputs:
-            if isinstance(obj, Tensor) or not hasattr(obj, "_as_graph_element"):
-                parts = getattr(obj, "values", None)
-                if parts is not None and not isinstance(obj, Tensor | Operation):
-                    obj = obj.values  # IndexedSlices and the like
-            element = self.as_graph_element(obj)
-            found[element.op if isinstance(element, Tensor) else element] = None
-        return scopes.override(control_inputs=tuple(found))
-
-    def device(self, device_name_or_function: Any) -> AbstractContextManager[None]:
-        """Operations in the block are placed on the named device; None clears those around it."""
-        scopes = self._scopes
-        if device_name_or_function is None:
-            return scopes.with_devices(())
-        if callable(device_name_or_function):
-            return scopes.with_devices((*scopes.devices, device_name_or_function))
-        name = merge_device("", device_name_or_function)
-        return scopes.with_devices((*scopes.devices, name))
-
-    def colocate_with(self, op: Any, ignore_existing: bool = False) -> AbstractContextManager[None]:
-        """Operations in the block are placed where ``op`` is."""
-        if op is None:
-            if not ignore_existing:
-                raise ValueError("Trying to reset colocation (op is None) needs ignore_existing")
-            return self._scopes.override(colocation=())
-        # A resource variable is where its handle is, not where one of its reads is.
-        element = self.as_graph_element(getattr(op, "handle", op))
-        target = element.op if isinstance(element, Tensor) else element
-        outer = () if ignore_existing else self._scopes.colocation
-        return self._scopes.override(colocation=(*outer, target))
-
-    def gradient_override_map(self, op_type_map: dict[str, str]) -> AbstractContextManager[None]:
-        """Operations of the given types use the gradient registered under the given name."""
-        if not isinstance(op_type_map, dict):
-            raise TypeError("op_type_map must be a dictionary mapping strings to strings")
-        for key, value in op_type_map.items():
-            if not isinstance(key, str) or not isinstance(value, str):
-                raise TypeError("op_type_map must be a dictionary mapping strings to strings")
-        merged = {**self._scopes.gradient_overrides, **op_type_map}
-        return self._scopes.override(gradient_overrides=merged)
-
-    def _attr_scope(self, attr_map: dict[str, Any]) -> AbstractContextManager[None]:
-        return self._scopes.override(attributes={**self._scopes.attributes, **attr_map})
-
-    def container(self, container_name: str) -> AbstractContextManager[None]:
-        """Stateful operations in the block keep their state in the named container."""
-        return self._scopes.override(container=container_name)
-
-    @property
-    def _container(self) -> str:
-        return self._scopes.container
-
-    def _get_control_flow_context(self) -> Any:
-        return self._scopes.control_flow_context
-
-    def _set_control_flow_context(self, context: Any) -> None:
-        self._scopes.control_flow_context = context
-        self._scopes._refresh()
 
     # Whole-graph properties -----------------------------------------------------------------
 
@@ -438,13 +302,19 @@ def reset_default_graph() -> None:
     _global_default = None
 
 
-@contextmanager
-def default_graph(graph: Graph) -> Iterator[Graph]:
+class default_graph:  # noqa: N801 (used as a function)
     """Within the block, ``graph`` is this thread's default graph."""
-    _defaults.stack.append(graph)
-    try:
-        yield graph
-    finally:
+
+    __slots__ = ("_graph",)
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def __enter__(self) -> Graph:
+        _defaults.stack.append(self._graph)
+        return self._graph
+
+    def __exit__(self, *exception: object) -> None:
         _defaults.stack.pop()
 
 

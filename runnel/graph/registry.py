@@ -132,6 +132,7 @@ class OpDef:
         "self_gated",
         "inferred",
         "has_single_output",
+        "takes_reference",
         "has_list_inputs",
         "_selected",
     )
@@ -194,8 +195,10 @@ class OpDef:
             for a in self.attributes.values()
             if a.default is REQUIRED and a.name not in inferred
         )
-        # Type attributes by the types of the inputs: a cache of ``apply_op``'s short path.
-        self.inferred: dict[tuple[int, ...], dict[str, DType] | None] = {}
+        # A cache of ``apply_op``'s short path: by the types of the inputs, the attributes that
+        # follow and, if no others are given, the types of the outputs.
+        self.inferred: dict[tuple[int, ...], tuple[dict[str, Any], list[DType]] | None] = {}
+        self.takes_reference = bool(self.inputs) and self.inputs[0].is_ref
         self.has_single_output = len(self.outputs) == 1 and not self.outputs[0].is_list
         self.has_list_inputs = any(a.is_list for a in self.inputs)
         self._selected: dict[tuple[str, DType | None, str], Kernel | None] = {}
@@ -208,9 +211,7 @@ class OpDef:
         return tuple(by_name[name] for name in names)
 
     def __call__(self, *inputs: Any, name: str | None = None, **attrs: Any) -> Any:
-        from runnel.graph.apply import apply_op
-
-        return apply_op(self, inputs, attrs, name)
+        return add_to_graph(self, inputs, attrs, name)
 
     def __repr__(self) -> str:
         return f"<OpDef {self.name}>"
@@ -248,7 +249,7 @@ class OpDef:
         self._check_arity(function)
         if ("stream" in keyword_only(function)) != (self.random is not None):
             raise ValueError(
-                f"{self.name} (registered at {_where(self.site)}): the kernels of an op that is "
+                f"{self.name} (registered at {where(self.site)}): the kernels of an op that is "
                 "registered with random=... take 'stream', and no others do"
             )
         if dtype is None:
@@ -261,9 +262,9 @@ class OpDef:
             if (other.device, other.dtypes, other.tier) == (device, types, tier):
                 raise ValueError(
                     f"A kernel for {self.name} on {device or 'any device'} and "
-                    f"{_names(types)} is registered already, at {_where(other.site)}"
+                    f"{_names(types)} is registered already, at {where(other.site)}"
                 )
-        site = (function.__code__, 0) if hasattr(function, "__code__") else _caller()
+        site = (function.__code__, 0) if hasattr(function, "__code__") else caller()
         self.kernels.append(Kernel(function, device, types, tier, keyword_only(function), site))
         self._selected.clear()
         return function
@@ -287,10 +288,10 @@ class OpDef:
     def gradient(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Registers the gradient: ``gradient(op, *output_gradients)``, one for each input."""
         if self.gradient_function is not None or not self.differentiable:
-            where = _where(self.gradient_site)
-            raise KeyError(f"The gradient of {self.name} is registered already, at {where}")
+            first = where(self.gradient_site)
+            raise KeyError(f"The gradient of {self.name} is registered already, at {first}")
         self.gradient_function = function
-        self.gradient_site = (function.__code__, 0) if hasattr(function, "__code__") else _caller()
+        self.gradient_site = (function.__code__, 0) if hasattr(function, "__code__") else caller()
         return function
 
     def _check_parameters(
@@ -301,7 +302,7 @@ class OpDef:
                 known = ", ".join([*self.attributes, *sorted(extra)]) or "none"
                 raise ValueError(
                     f"The {what} of {self.name} takes {name!r}, which is not an attribute of "
-                    f"{self.name} (registered at {_where(self.site)}; attributes: {known})"
+                    f"{self.name} (registered at {where(self.site)}; attributes: {known})"
                 )
 
     def _check_arity(self, function: Callable[..., Any]) -> None:
@@ -310,7 +311,7 @@ class OpDef:
             return
         if code.co_argcount != len(self.inputs) + 1:
             raise ValueError(
-                f"The kernel of {self.name} at {_where((code, 0))} takes {code.co_argcount} "
+                f"The kernel of {self.name} at {where((code, 0))} takes {code.co_argcount} "
                 f"positional parameters, but must take {len(self.inputs) + 1}: the array "
                 f"namespace and the inputs ({', '.join(a.name for a in self.inputs)})"
             )
@@ -342,6 +343,11 @@ class OpDef:
         return not self.host and self.select_kernel(device, dtype, COMPILED) is not None
 
 
+def add_to_graph(op_def: OpDef, inputs: Any, attrs: dict[str, Any], name: str | None) -> Any:
+    """Adds an operation; ``runnel.graph.apply`` puts itself in this place when it is loaded."""
+    raise AssertionError("runnel.graph.apply is not loaded")
+
+
 def group_arguments(
     arguments: Sequence[Argument], flat: Sequence[Any], attrs: Mapping[str, Any]
 ) -> list[Any]:
@@ -360,18 +366,19 @@ def _names(types: frozenset[DType] | None) -> str:
     return "any type" if types is None else ", ".join(sorted(t.name for t in types))
 
 
-def _caller(depth: int = 2) -> Site:
+def caller(depth: int = 2) -> Site:
+    """The place that called the function that asks."""
     frame = sys._getframe(depth)
     return (frame.f_code, frame.f_lasti)
 
 
-def _where(site: Site) -> str:
+def where(site: Site) -> str:
+    """``file:line, in function`` of a registration."""
     rendered = render_site(site)
     return rendered[-1].splitlines()[0] if rendered else "an unknown place"
 
 
 _REGISTRY: dict[str, OpDef] = {}
-_GRADIENTS: dict[str, tuple[Callable[..., Any] | None, Site]] = {}
 
 
 def register_op(
@@ -380,9 +387,9 @@ def register_op(
     """Registers an operation type; see :class:`OpDef` for ``how``, this module for an example."""
     existing = _REGISTRY.get(name)
     if existing is not None:
-        raise ValueError(f"The op {name} is registered already, at {_where(existing.site)}")
+        raise ValueError(f"The op {name} is registered already, at {where(existing.site)}")
     op_def = OpDef(name, inputs, outputs, attrs, **how)
-    op_def.site = _caller()
+    op_def.site = caller()
     _REGISTRY[name] = op_def
     return op_def
 
@@ -401,65 +408,11 @@ def get_op_def(name: str) -> OpDef:
         ) from None
 
 
+def find_op_def(name: str) -> OpDef | None:
+    """The registered operation type, or None."""
+    return _REGISTRY.get(name)
+
+
 def registered_ops() -> dict[str, OpDef]:
     """All registered operation types by name."""
     return dict(_REGISTRY)
-
-
-class RegisterGradient:
-    """Registers a gradient function under a name: an op type, or one for ``gradient_override_map``.
-
-    Example:
-        >>> @RegisterGradient("Twice")
-        ... def _twice(op, grad):
-        ...     return 2 * grad
-    """
-
-    def __init__(self, op_type: str) -> None:
-        if not isinstance(op_type, str):
-            raise TypeError("op_type must be a string")
-        self._op_type = op_type
-
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        _register_named_gradient(self._op_type, function)
-        return function
-
-
-def NotDifferentiable(op_type: str) -> None:  # noqa: N802 (TensorFlow's name)
-    """Declares that no gradient flows through ops of this type."""
-    op_def = _REGISTRY.get(op_type)
-    if op_def is not None and op_def.gradient_function is None:
-        op_def.differentiable = False
-    _register_named_gradient(op_type, None)
-
-
-NoGradient = NotDifferentiable
-
-
-def _register_named_gradient(name: str, function: Callable[..., Any] | None) -> None:
-    op_def = _REGISTRY.get(name)
-    first: Site | None = None
-    if name in _GRADIENTS:
-        first = _GRADIENTS[name][1]
-    elif op_def is not None and op_def.gradient_function is not None:
-        first = op_def.gradient_site
-    if first is not None:
-        raise KeyError(f"The gradient of {name} is registered already, at {_where(first)}")
-    code = getattr(function, "__code__", None)
-    _GRADIENTS[name] = (function, (code, 0) if code else _caller(3))
-
-
-def gradient_function(name: str) -> Callable[..., Any] | None:
-    """The gradient registered under ``name``; None if it has none by declaration.
-
-    Raises LookupError when nothing was registered.
-    """
-    if name in _GRADIENTS:
-        return _GRADIENTS[name][0]
-    op_def = _REGISTRY.get(name)
-    if op_def is not None:
-        if op_def.gradient_function is not None:
-            return op_def.gradient_function
-        if not op_def.differentiable:
-            return None
-    raise LookupError(f"No gradient is registered for {name!r}")

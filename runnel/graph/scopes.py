@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from runnel.graph.creation_site import Site
 from runnel.graph.device import merge_device
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class ScopeState(threading.local):
         self.plain = True
         """True when nothing but the name scope applies: the fast path of ``create_op``."""
         self.control_flow_context: Any = None
+        self.site: Site | None = None
+        """Where the operations made now come from, if that is known already."""
 
     def _refresh(self) -> None:
         self.plain = not (
@@ -106,4 +109,13 @@ def check_scope_name(name: str, outermost: bool) -> None:
         raise ValueError(
             f"{name!r} is not a valid scope name: use letters, digits and _ . - / \\ >"
             + (", and begin with a letter, digit or dot" if outermost else "")
+        )
+
+
+def check_op_name(name: str) -> None:
+    """A ValueError unless ``name`` may name an operation outside any scope."""
+    if not VALID_OP_NAME.match(name):
+        raise ValueError(
+            f"{name!r} is not a valid operation name: use letters, digits and _ . - / \\ >, "
+            "and begin with a letter, digit or dot"
         )

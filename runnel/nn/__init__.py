@@ -13,13 +13,33 @@ from runnel.ops.activations import (
     softsign,
     swish,
 )
+from runnel.ops.atrous_convolution import atrous_conv2d, atrous_conv2d_transpose, convolution
 from runnel.ops.batch_norm import batch_norm_with_global_normalization, batch_normalization
 from runnel.ops.bias import bias_add, relu_layer, xw_plus_b
+from runnel.ops.convolution import (
+    conv1d,
+    conv2d,
+    conv2d_backprop_filter,
+    conv2d_backprop_input,
+    conv3d,
+    conv3d_backprop_filter,
+    conv3d_backprop_filter_v2,
+)
 from runnel.ops.cross_entropy import (
     softmax_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits_v2,
     sparse_softmax_cross_entropy_with_logits,
 )
+from runnel.ops.depthwise_convolution import (
+    depthwise_conv2d,
+    depthwise_conv2d_backprop_filter,
+    depthwise_conv2d_backprop_input,
+    depthwise_conv2d_native,
+    depthwise_conv2d_native_backprop_filter,
+    depthwise_conv2d_native_backprop_input,
+    separable_conv2d,
+)
+from runnel.ops.dilated_windows import with_space_to_batch
 from runnel.ops.dropout import dropout
 from runnel.ops.elementwise import sigmoid, tanh
 from runnel.ops.embedding import embedding_lookup
@@ -31,6 +51,7 @@ from runnel.ops.likelihood import (
     weighted_cross_entropy_with_logits,
 )
 from runnel.ops.local_response_normalization import local_response_normalization, lrn
+from runnel.ops.max_pool_with_argmax import max_pool_with_argmax
 from runnel.ops.moments import (
     moments,
     normalize_moments,
@@ -38,19 +59,66 @@ from runnel.ops.moments import (
     weighted_moments,
     zero_fraction,
 )
+from runnel.ops.morphology import dilation2d, erosion2d
+from runnel.ops.pool_functions import (
+    avg_pool,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    avg_pool_v2,
+    max_pool,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+    max_pool_v2,
+    pool,
+)
 from runnel.ops.softmax import log_softmax, softmax
 from runnel.ops.space import depth_to_space, space_to_batch, space_to_depth
 from runnel.ops.top_k import in_top_k, top_k
+from runnel.ops.transposed_convolution import (
+    conv1d_transpose,
+    conv2d_transpose,
+    conv3d_transpose,
+    conv_transpose,
+)
 
 __all__ = [
+    "atrous_conv2d",
+    "atrous_conv2d_transpose",
+    "avg_pool",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "avg_pool_v2",
     "batch_norm_with_global_normalization",
     "batch_normalization",
     "bias_add",
+    "conv1d",
+    "conv1d_transpose",
+    "conv2d",
+    "conv2d_backprop_filter",
+    "conv2d_backprop_input",
+    "conv2d_transpose",
+    "conv3d",
+    "conv3d_backprop_filter",
+    "conv3d_backprop_filter_v2",
+    "conv3d_transpose",
+    "conv_transpose",
+    "convolution",
     "crelu",
     "depth_to_space",
+    "depthwise_conv2d",
+    "depthwise_conv2d_backprop_filter",
+    "depthwise_conv2d_backprop_input",
+    "depthwise_conv2d_native",
+    "depthwise_conv2d_native_backprop_filter",
+    "depthwise_conv2d_native_backprop_input",
+    "dilation2d",
     "dropout",
     "elu",
     "embedding_lookup",
+    "erosion2d",
     "fused_batch_norm",
     "gelu",
     "in_top_k",
@@ -61,12 +129,20 @@ __all__ = [
     "log_poisson_loss",
     "log_softmax",
     "lrn",
+    "max_pool",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "max_pool_v2",
+    "max_pool_with_argmax",
     "moments",
     "normalize_moments",
+    "pool",
     "relu",
     "relu6",
     "relu_layer",
     "selu",
+    "separable_conv2d",
     "sigmoid",
     "sigmoid_cross_entropy_with_logits",
     "silu",
@@ -84,6 +160,7 @@ __all__ = [
     "top_k",
     "weighted_cross_entropy_with_logits",
     "weighted_moments",
+    "with_space_to_batch",
     "xw_plus_b",
     "zero_fraction",
 ]

@@ -36,11 +36,6 @@ def register_binary(
     return op_def
 
 
-def zero_of(xp: Any, x: Any) -> Any:
-    """A zero of the element type of ``x``."""
-    return xp.zeros((), x.dtype)
-
-
 def conjugate(x: Tensor) -> Tensor:
     """The complex conjugate of ``x``, which for a real tensor is ``x`` itself."""
     return get_op_def("Conj")(x) if x.dtype.is_complex else x
@@ -147,22 +142,6 @@ def _(op, grad):
     return unbroadcast(x, y, mul_op(grad, conjugate(y)), mul_op(grad, conjugate(x)))
 
 
-def _multiply_no_nan(xp: Any, x: Any, y: Any) -> Any:
-    zero = zero_of(xp, x)
-    return xp.where(y == zero, zero, x * y)
-
-
-mul_no_nan_op = register_binary("MulNoNan", f"{FLOATS}, {COMPLEX}", _multiply_no_nan)
-
-
-@mul_no_nan_op.gradient
-def _(op, grad):
-    x, y = op.inputs
-    return unbroadcast(
-        x, y, mul_no_nan_op(grad, conjugate(y)), mul_no_nan_op(conjugate(x), grad)
-    )
-
-
 def _squared_difference(xp: Any, x: Any, y: Any) -> Any:
     difference = x - y
     if difference.dtype.kind == "c":
@@ -245,33 +224,6 @@ def _(op, grad):
     return unbroadcast(y, x, mul_op(x, scaled), mul_op(get_op_def("Neg")(y), scaled))
 
 
-def _times_log(log: str) -> Callable[..., Any]:
-    def kernel(xp, x, y):
-        zero = zero_of(xp, x)
-        return xp.where(x == zero, zero, x * getattr(xp, log)(y))
-
-    return kernel
-
-
-_SMOOTH = f"{FLOATS}, {COMPLEX}"
-xlogy_op = register_binary("Xlogy", _SMOOTH, _times_log("log"))
-xlog1py_op = register_binary("Xlog1py", _SMOOTH, _times_log("log1p"))
-
-
-def _times_log_gradient(op: Any, grad: Tensor) -> list[Tensor | None]:
-    x, y = op.inputs
-    kind = x.dtype.base_dtype
-    nonzero = get_op_def("Cast")(get_op_def("NotEqual")(x, constant_tensor(0, kind)), DstT=kind)
-    denominator = y if op.type == "Xlogy" else add_op(y, constant_tensor(1, kind))
-    partial_x = op.op_def(nonzero, y)
-    partial_y = get_op_def("Xdivy")(x, denominator)
-    return unbroadcast(x, y, mul_op(conjugate(partial_x), grad), mul_op(conjugate(partial_y), grad))
-
-
-xlogy_op.gradient(_times_log_gradient)
-xlog1py_op.gradient(_times_log_gradient)
-
-
 def _next_after(xp: Any, x: Any, y: Any) -> Any:
     return xp.nextafter(x, y)
 
@@ -312,14 +264,6 @@ def subtract(x: Any, y: Any, name: str | None = None) -> Tensor:
 def multiply(x: Any, y: Any, name: str | None = None) -> Tensor:
     """``x * y``, elementwise with broadcasting."""
     return mul_op(x, y, name=name)
-
-
-def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """``x * y``, and 0 wherever ``y`` is 0, even where ``x`` is infinite or NaN."""
-    with name_scope(name, "multiply_no_nan", [x, y]) as scope:
-        x = convert_to_tensor(x, name="x")
-        y = convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)
-        return mul_no_nan_op(x, y, name=scope)
 
 
 def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
@@ -388,16 +332,6 @@ def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
 def atan2(y: Any, x: Any, name: str | None = None) -> Tensor:
     """The angle of the point ``(x, y)``, in (-pi, pi]."""
     return atan2_op(y, x, name=name)
-
-
-def xlogy(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """``x * log(y)``, and 0 wherever ``x`` is 0."""
-    return xlogy_op(x, y, name=name)
-
-
-def xlog1py(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """``x * log1p(y)``, and 0 wherever ``x`` is 0."""
-    return xlog1py_op(x, y, name=name)
 
 
 def nextafter(x1: Any, x2: Any, name: str | None = None) -> Tensor:

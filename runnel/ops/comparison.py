@@ -15,7 +15,7 @@ from runnel.graph.apply import apply_op
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import OpDef, get_op_def, register_op
 from runnel.graph.shape_inference import broadcast, unchanged
-from runnel.graph.shapes import broadcast_dims
+from runnel.graph.shapes import broadcast_dims, is_fully_defined
 from runnel.ops.operators import override_binary, override_comparison
 
 
@@ -32,12 +32,14 @@ def _register_equality(name: str, when_incompatible: bool, compare: Callable[...
     def _(x, y, *, incompatible_shape_error):
         if incompatible_shape_error:
             return broadcast(x, y)
+        if x.dims == () or y.dims == ():
+            return y.dims if x.dims == () else x.dims
+        if not is_fully_defined(x.dims) or not is_fully_defined(y.dims):
+            return None  # the shapes may turn out not to fit, which gives a scalar
         try:
-            dims = broadcast_dims(x.dims, y.dims)
+            return broadcast_dims(x.dims, y.dims)
         except ValueError:
             return ()
-        # Until the sizes are known the shapes may turn out not to fit, which gives a scalar.
-        return dims if dims is not None and None not in dims else None
 
     @op_def.kernel
     def _(xp, x, y, *, incompatible_shape_error):

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from runnel.graph.shapes import format_dims
 from runnel.ops import conv_formulations as formulations
 from runnel.ops.sliding_window import (
     Array,
@@ -104,31 +105,50 @@ def convolution_shape(
             f"but got shapes {list(input_shape)} and {list(filter_shape)}"
         )
     batch, *_, channels = channels_last_shape(input_shape, data_format)
-    *sizes, filter_inputs, filter_outputs = filter_shape
+    *sizes, filter_inputs, _ = filter_shape
     window = SlidingWindow.from_attributes(
         input_shape, sizes, strides, padding, data_format, explicit_paddings, dilations
     )
+    filters = output_channels(channels, filter_shape, depthwise)
+    assert filters is not None
     if depthwise:
-        if filter_inputs != channels:
+        groups = channels
+    else:
+        groups = channels // filter_inputs if filter_inputs else 1
+    return ConvolutionShape(window, data_format, batch, channels, filters, groups)
+
+
+def output_channels(
+    channels: int | None, filter_shape: Sequence[int | None], depthwise: bool = False
+) -> int | None:
+    """The number of channels that a filter makes of ``channels``; None where it is unknown.
+
+    >>> output_channels(4, (5, 5, 2, 6)), output_channels(4, (5, 5, 4, 6), depthwise=True)
+    (6, 24)
+    """
+    inputs, outputs = filter_shape[-2:]
+    shown = f"(filter {format_dims(tuple(filter_shape))})"
+    if depthwise:
+        if channels is not None and inputs is not None and channels != inputs:
             raise ValueError(
                 f"a depthwise filter needs the input's {channels} channels in its third axis, "
-                f"but its shape is {list(filter_shape)}"
+                f"but has {inputs} there {shown}"
             )
-        return ConvolutionShape(
-            window, data_format, batch, channels, channels * filter_outputs, channels
-        )
-    groups = channels // filter_inputs if filter_inputs else 1
-    if groups * filter_inputs != channels:
+        channels = inputs if channels is None else channels
+        return None if channels is None or outputs is None else channels * outputs
+    if channels is None or inputs is None:
+        return outputs
+    if channels % inputs if inputs else channels:
         raise ValueError(
-            f"the input's {channels} channels are not a multiple of the filter's {filter_inputs}: "
-            f"input {list(input_shape)} ({data_format}), filter {list(filter_shape)}"
+            f"the input's {channels} channels are not a multiple of the filter's {inputs} {shown}"
         )
-    if groups and filter_outputs % groups:
+    groups = channels // inputs if inputs else 1
+    if groups and outputs is not None and outputs % groups:
         raise ValueError(
-            f"the filter's {filter_outputs} outputs cannot be split into {groups} groups: "
-            f"input {list(input_shape)} ({data_format}), filter {list(filter_shape)}"
+            f"the filter's {outputs} outputs cannot be split into {groups} groups: the input has "
+            f"{channels} channels, of which each output sees {inputs} {shown}"
         )
-    return ConvolutionShape(window, data_format, batch, channels, filter_outputs, groups)
+    return outputs
 
 
 def conv(

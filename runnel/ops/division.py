@@ -13,14 +13,12 @@ from runnel.graph.graph import name_scope
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import OpDef, get_op_def
 from runnel.ops.arithmetic import (
-    COMPLEX,
     FLOATS,
     INTEGERS,
     NUMBERS,
     conjugate,
     mul_op,
     register_binary,
-    zero_of,
 )
 from runnel.ops.broadcast_gradient import unbroadcast
 
@@ -113,47 +111,6 @@ truncate_mod_op.gradient(_truncate_mod_gradient)
 mod_op.gradient(_truncate_mod_gradient)
 
 
-def _divide_no_nan(xp: Any, x: Any, y: Any) -> Any:
-    zero = zero_of(xp, y)
-    is_zero = y == zero
-    # Where the divisor is zero the quotient is not used; dividing by one keeps it finite.
-    return xp.where(is_zero, zero, x / xp.where(is_zero, xp.ones((), y.dtype), y))
-
-
-def _x_divided(xp: Any, x: Any, y: Any) -> Any:
-    zero = zero_of(xp, x)
-    return xp.where(x == zero, zero, x / y)
-
-
-_SMOOTH = f"{FLOATS}, {COMPLEX}"
-div_no_nan_op = register_binary("DivNoNan", _SMOOTH, _divide_no_nan)
-xdivy_op = register_binary("Xdivy", _SMOOTH, _x_divided)
-
-
-@div_no_nan_op.gradient
-def _(op, grad):
-    x, y = op.inputs
-    x_conj, y_conj = conjugate(x), conjugate(y)
-    slope = div_no_nan_op(div_no_nan_op(get_op_def("Neg")(x_conj), y_conj), y_conj)
-    return unbroadcast(x, y, div_no_nan_op(grad, y_conj), mul_op(grad, slope))
-
-
-@xdivy_op.gradient
-def _(op, grad):
-    x, y = op.inputs
-    kind = x.dtype.base_dtype
-    zero = convert_to_tensor(0, kind)
-    nonzero = get_op_def("Cast")(get_op_def("NotEqual")(x, zero), DstT=kind)
-    negative = get_op_def("Neg")(x)
-    partial_y = xdivy_op(negative, get_op_def("Square")(y))
-    return unbroadcast(
-        x,
-        y,
-        mul_op(conjugate(xdivy_op(nonzero, y)), grad),
-        mul_op(conjugate(partial_y), grad),
-    )
-
-
 # Functions ------------------------------------------------------------------------------------
 
 _TRUE_DIVISION = {
@@ -239,24 +196,3 @@ mod = floormod
 def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The remainder of truncated division: it has the sign of ``x``, as C's ``%``."""
     return truncate_mod_op(x, y, name=name)
-
-
-def div_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """``x / y``, and 0 wherever ``y`` is 0."""
-    with name_scope(name, "div_no_nan", [x, y]) as scope:
-        x = convert_to_tensor(x, name="x")
-        y = convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)
-        return div_no_nan_op(x, y, name=scope)
-
-
-def xdivy(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """``x / y``, and 0 wherever ``x`` is 0."""
-    return xdivy_op(x, y, name=name)
-
-
-def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
-    """``1 / x``, and 0 wherever ``x`` is 0."""
-    with name_scope(name, "reciprocal_no_nan", [x]) as scope:
-        x = convert_to_tensor(x, name="x")
-        one = convert_to_tensor(1, x.dtype.base_dtype, name="one")
-        return div_no_nan_op(one, x, name=scope)

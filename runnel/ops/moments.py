@@ -14,11 +14,11 @@ from runnel.ops.casting import cast
 from runnel.ops.comparison import not_equal
 from runnel.ops.constants import constant
 from runnel.ops.control import identity, stop_gradient
-from runnel.ops.division import div_no_nan
 from runnel.ops.elementwise import reciprocal, square
 from runnel.ops.fill import zeros_like
 from runnel.ops.gather import gather
 from runnel.ops.reduce_functions import one_of, reduce_mean, reduce_prod, reduce_sum
+from runnel.ops.zero_safe import div_no_nan
 
 
 def _axes(axes: Any) -> list[int]:

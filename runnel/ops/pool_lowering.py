@@ -128,7 +128,7 @@ def max_pool_grad(
         rest = [(0, size - n) for size, n in zip(window.input_sizes, seen)]
         dx = pad(xp, dx.reshape(x.shape[0], *seen, x.shape[-1]), rest)
         return from_channels_last(xp, dx, data_format)
-    index = _first_maximum(xp, x, window)
+    index = first_maximum(xp, x, window)
     if xp is np:
         zero = np.zeros((), dy.dtype)
         dx = window.fold(np, (np.where(index == t, dy, zero) for t in range(window.tap_count)))
@@ -164,7 +164,7 @@ def max_pool_grad_grad(
         ddy = xp.sum(xp.where(first, flat, np.zeros((), ddx.dtype)), axis=1, dtype=ddx.dtype)
         ddy = ddy.reshape(-1, *window.output_sizes, ddy.shape[-1])
         return from_channels_last(xp, ddy, data_format)
-    index = _first_maximum(xp, x, window)
+    index = first_maximum(xp, x, window)
     ddy = xp.zeros(index.shape, ddx.dtype)
     for t, tap in enumerate(window.taps(xp, ddx)):
         ddy = xp.where(index == t, tap, ddy)
@@ -257,7 +257,7 @@ def _slice_axis(xp: Namespace, x: Array, axis: int, start: int, limit: int, step
     return lax.slice_in_dim(x, start, limit, step, axis)
 
 
-def _first_maximum(xp: Namespace, x: Array, window: SlidingWindow) -> Array:
+def first_maximum(xp: Namespace, x: Array, window: SlidingWindow) -> Array:
     """For each window, the number of the tap that holds its first largest element."""
     taps = window.taps(xp, x, _lowest(x.dtype))
     dtype = np.int8 if len(taps) <= 127 else np.int32

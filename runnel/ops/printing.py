@@ -203,6 +203,9 @@ def print_values(*inputs: Any, **kwargs: Any) -> Operation:
         )
     placeholder = _unused_placeholder(inputs)
     with name_scope(name, "print", [x for x in inputs if isinstance(x, Tensor)]):
+        only = inputs[0] if len(inputs) == 1 else None
+        if isinstance(only, Tensor) and only.dtype.base_dtype.name == "string" and only.dims == ():
+            return print_v2_op(only, output_stream=target, end=end)  # as it is, without quotes
         tensors: list[Tensor] = []
         template = separator.join(_template(x, placeholder, tensors, False) for x in inputs)
         text = string_format(template, tensors, placeholder, limit or 3)

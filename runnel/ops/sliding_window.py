@@ -118,20 +118,9 @@ padding=((1, 2), (1, 2)), output_sizes=(14, 14))
         rank, axes = len(data_format), spatial_axes(data_format)
         dilations = (1,) * rank if dilations is None or not len(dilations) else dilations
         explicit = explicit_pairs(padding, explicit_paddings, data_format)
-        for name, values in (("strides", strides), ("dilations", dilations)):
-            if len(values) != rank or any(v < 1 for v in values):
-                raise ValueError(
-                    f"{name} must be {rank} positive numbers, one for each axis of {data_format}, "
-                    f"but got {list(values)}"
-                )
-            if any(values[i] != 1 for i in range(rank) if i not in axes):
-                raise ValueError(
-                    f"{name} must be 1 along the batch and the channels of {data_format}, "
-                    f"but got {list(values)}"
-                )
+        steps = along_space("strides", strides, data_format)
+        spacing = along_space("dilations", dilations, data_format)
         sizes = tuple(int(input_shape[axis]) for axis in axes)
-        steps = tuple(int(strides[axis]) for axis in axes)
-        spacing = tuple(int(dilations[axis]) for axis in axes)
         pads, stops = [], []
         for axis, size, k, s, d in zip(axes, sizes, window, steps, spacing, strict=True):
             count = output_size(size, k, s, padding, explicit[axis], d)
@@ -251,6 +240,26 @@ def widen(x: Array) -> Array:
     """``x`` in the type that sums over a window are kept in: float32 for the 16-bit floats."""
     narrow = x.dtype.itemsize == 2 and x.dtype.kind not in "iu"
     return x.astype(np.float32) if narrow else x
+
+
+def along_space(name: str, values: Sequence[int], data_format: str) -> tuple[int, ...]:
+    """The spatial part of ``values``, which have one number for each axis of ``data_format``.
+
+    >>> along_space("strides", [1, 1, 2, 3], "NCHW")
+    (2, 3)
+    """
+    rank, axes = len(data_format), spatial_axes(data_format)
+    if len(values) != rank or any(v < 1 for v in values):
+        raise ValueError(
+            f"{name} must be {rank} positive numbers, one for each axis of {data_format}, "
+            f"but got {list(values)}"
+        )
+    if any(values[i] != 1 for i in range(rank) if i not in axes):
+        raise ValueError(
+            f"{name} must be 1 along the batch and the channels of {data_format}, "
+            f"but got {list(values)}"
+        )
+    return tuple(int(values[axis]) for axis in axes)
 
 
 def explicit_pairs(

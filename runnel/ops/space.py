@@ -199,8 +199,12 @@ def _to_space_dims(dims: tuple[int | None, ...], block: list[int], crops: list[l
 
 def _batch_shape(x: Tensor, block_shape: Tensor, amounts: Tensor, convert: Any) -> Dims:
     known = constant_value(block_shape), constant_value(amounts)
-    if x.dims is None or known[0] is None or known[1] is None:
-        return None if x.dims is None else (None,) * len(x.dims)
+    if x.dims is None:
+        return None
+    if known[0] is None or known[1] is None:
+        blocks = block_shape.dims[0] if block_shape.dims else None
+        rest = () if blocks is None else x.dims[1 + blocks :]
+        return (None,) * (len(x.dims) - len(rest)) + rest
     return convert(x.dims, *_blocks(x.dims, *known))
 
 

@@ -153,14 +153,15 @@ def lgamma(x: np.ndarray) -> np.ndarray:
 def _lgamma_positive(x: np.ndarray) -> np.ndarray:
     """For x >= 0.5: by the recurrence to [1, 2], or Stirling's series from 8 on."""
     reduced = np.where(x >= 8, 1.5, x)
-    below = reduced < 1
-    factor = np.where(below, 1 / np.where(below, reduced, 1), 1.0)
-    reduced = np.where(below, reduced + 1, reduced)
+    below = reduced < 1  # then it stands for reduced + 1, which would be rounded
+    factor = np.where(below, reduced, 1.0)
     for _ in range(6):
         above = reduced > 2
         reduced = np.where(above, reduced - 1, reduced)
         factor = np.where(above, factor * reduced, factor)
-    near = (reduced - 1) * (reduced - 2) * chebval(2 * reduced - 3, _LGAMMA) + np.log(factor)
+    zeros = np.where(below, reduced * (reduced - 1), (reduced - 1) * (reduced - 2))
+    smooth = chebval(2 * reduced - np.where(below, 1, 3), _LGAMMA)
+    near = zeros * smooth + np.where(below, -1, 1) * np.log(factor)
     large = np.maximum(x, 8.0)
     inverse = 1 / (large * large)
     series = np.zeros_like(large)

@@ -37,10 +37,7 @@ def summarize_edges(value: Any, limit: int = 3) -> str:
     """The first and last ``limit`` elements of each axis, rows on lines of their own."""
     array = np.asarray(value)
     if not array.ndim:
-        if array.dtype == object:
-            value = array.item()
-            return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
-        return _element(array.item(), array.dtype)
+        return _element(array.item(), array.dtype, quoted=True)
     if not array.size:
         return "[]"
     return _edges(array, limit, 1)

@@ -23,13 +23,16 @@ class Segment:
     """A stretch of a program that runs as one unit.
 
     ``inputs`` come from feeds and earlier segments, ``outputs`` go to later ones and to the
-    fetches. ``specialized`` are the inputs whose *value* a compiled version is built for.
+    fetches. ``known`` are the values that a compiled version must know while it is built, such
+    as the shape that a reshape takes; ``specialized`` are those of them that are inputs: the
+    version is built for their *value*.
     """
 
     nodes: tuple[Node, ...]
     compilable: bool
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    known: frozenset[int]
     specialized: frozenset[int]
 
 
@@ -40,6 +43,7 @@ def cluster(program: Program, state: StateAccess, device: str) -> list[Segment]:
     phase_of_node: dict[Node, int] = {}
     last_write: dict[Operation, int] = {}
     last_read: dict[Operation, int] = {}
+    last_effect = 0
     phases: dict[int, list[Node]] = {}
     for node in program.nodes:
         host = not known.visit(node, state, device)
@@ -58,7 +62,13 @@ def cluster(program: Program, state: StateAccess, device: str) -> list[Segment]:
                 earliest = max(earliest, last_write.get(variable, 0))
             for variable in writes:
                 earliest = max(earliest, last_read.get(variable, 0))
+        # What the outside world sees (prints, Python functions) happens in the program's order.
+        effect = host and node.op_def.stateful and not (reads or writes)
+        if effect:
+            earliest = max(earliest, last_effect)
         phase = earliest if earliest % 2 == host else earliest + 1
+        if effect:
+            last_effect = phase
         for variable in reads:
             last_read[variable] = max(phase, last_read.get(variable, 0))
         for variable in writes:
@@ -97,9 +107,17 @@ def _segments(
             for value in node.outputs
             if last_phase_using.get(value, -1) > phase and value not in state.handles
         ]
-        specialized = known.roots(nodes, frozenset(inputs)) if phase % 2 == 0 else frozenset()
+        compilable = phase % 2 == 0
+        needed = known.needed(nodes) if compilable else frozenset()
         segments.append(
-            Segment(tuple(nodes), phase % 2 == 0, tuple(inputs), tuple(outputs), specialized)
+            Segment(
+                tuple(nodes),
+                compilable,
+                tuple(inputs),
+                tuple(outputs),
+                needed,
+                needed.intersection(inputs),
+            )
         )
     return segments
 
@@ -128,8 +146,10 @@ class _KnownValues:
         op_def = node.op_def
         if op_def.variable:
             return True
-        compilable = op_def.can_compile(device, node.dtype) and not self._has_host_types(
-            node, state
+        compilable = (
+            op_def.can_compile(device, node.dtype)
+            and not op_def.allows_uninitialized
+            and not self._has_host_types(node, state)
         )
         if compilable:
             for position in self._flat_static_positions(node):
@@ -164,16 +184,15 @@ class _KnownValues:
             for value in (*node.inputs, *node.outputs)
         )
 
-    def roots(self, nodes: list[Node], outside: frozenset[int]) -> frozenset[int]:
-        """The inputs of a compiled segment whose values must be known to build it."""
+    def needed(self, nodes: list[Node]) -> frozenset[int]:
+        """The values that must be known to build a compiled segment of ``nodes``."""
         needed = {
             node.inputs[position]
             for node in nodes
             for position in self._flat_static_positions(node)
         }
-        if not needed:
-            return frozenset()
-        for node in reversed(nodes):
-            if not needed.isdisjoint(node.outputs) and not node.op_def.known_from_shapes:
-                needed.update(node.inputs)
-        return frozenset(needed & outside)
+        if needed:
+            for node in reversed(nodes):
+                if not needed.isdisjoint(node.outputs) and not node.op_def.known_from_shapes:
+                    needed.update(node.inputs)
+        return frozenset(needed)

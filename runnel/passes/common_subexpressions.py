@@ -63,7 +63,8 @@ def _freeze(value: Any) -> Any:
             return None
         return (value.dtype.str, value.shape, value.tobytes())
     if isinstance(value, list):
-        return tuple(_freeze(item) for item in value)
+        items = tuple(_freeze(item) for item in value)
+        return None if None in items else items
     if isinstance(value, TensorShape):
         return ("shape", value._dims)
     # 0.0 and -0.0, 1 and True are equal but not the same.

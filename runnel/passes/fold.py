@@ -18,12 +18,12 @@ def fold_constants(program: Program) -> Program:
     const_def = get_op_def("Const")
     nodes: list[Node] = []
     moved: dict[Node, Node] = {}
-    for node in program.nodes:
+    for original in program.nodes:
+        node = original
         if moved and any(c in moved for c in node.control):
             control = tuple(moved.get(c, c) for c in node.control)
-            node = moved[node] = Node(
-                node.op, node.op_def, node.inputs, node.outputs, control, node.attrs
-            )
+            node = Node(node.op, node.op_def, node.inputs, node.outputs, control, node.attrs)
+            moved[original] = node
         if node.op_def.name == "Const":
             constants[node.outputs[0]] = node.attrs["value"]
             nodes.append(node)
@@ -37,7 +37,7 @@ def fold_constants(program: Program) -> Program:
         program.infos[number] = ValueInfo(program.infos[number].dtype, value.shape)
         attrs = {"value": value, "dtype": program.infos[number].dtype}
         folded = Node(node.op, const_def, (), node.outputs, node.control, attrs)
-        moved[node] = folded
+        moved[original] = folded
         nodes.append(folded)
     return Program(nodes, program.feeds, program.fetches, program.infos)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Iterable, Sequence
 
-from runnel.graph.errors import InvalidArgumentError
+from runnel.graph.loop_edges import NEXT_ITERATIONS, closes_loop
 from runnel.graph.operation import Operation, Tensor
+from runnel.graph.topological_order import topological_order
 from runnel.passes.program import Node, Program, ValueInfo
 
 
@@ -35,9 +35,17 @@ def prune(
         infos.append(ValueInfo(tensor.dtype.base_dtype, tensor.dims))
         numbers[tensor] = program.feeds[tensor] = number
     nodes: dict[Operation, Node] = {}
+    back_edges = [op.outputs[0] for op in ordered if op.op_def.name in NEXT_ITERATIONS]
+    for tensor in back_edges:  # a loop's first node takes the value of its last
+        if tensor not in fed:
+            numbers[tensor] = len(infos)
+            infos.append(ValueInfo(tensor.dtype, tensor.dims))
     for op in ordered:
         outputs = []
         for tensor in op.outputs:
+            if back_edges and tensor in numbers and tensor not in fed:
+                outputs.append(numbers[tensor])
+                continue
             number = len(infos)
             infos.append(ValueInfo(tensor.dtype, tensor.dims))
             outputs.append(number)
@@ -51,7 +59,28 @@ def prune(
         nodes[op] = node
     program.nodes = list(nodes.values())
     program.fetches = tuple(numbers[tensor] for tensor in fetches)
+    _forget_doubtful_shapes(program)
     return program
+
+
+def _forget_doubtful_shapes(program: Program) -> None:
+    """Static shapes that may have been inferred from the value of a tensor that is fed another.
+
+    ``tf.reshape(x, tf.constant([2, 3]))`` has the static shape (2, 3), but not in a step in which
+    the constant is fed.
+    """
+    doubtful = {
+        number
+        for tensor, number in program.feeds.items()
+        if tensor.dtype.is_integer and tensor.op.op_def.name != "Placeholder"
+    }
+    if not doubtful:
+        return
+    for node in program.nodes:
+        if not doubtful.isdisjoint(node.inputs):
+            doubtful.update(node.outputs)
+            for value in node.outputs:
+                program.infos[value] = ValueInfo(program.infos[value].dtype, None)
 
 
 def _needed_ops(
@@ -79,55 +108,16 @@ def _needed_ops(
 def _in_order(needed: set[Operation], fed: dict[Tensor, None]) -> list[Operation]:
     """The order of construction, unless an edge was added later that contradicts it."""
     ordered = sorted(needed, key=lambda op: op.id)
+
+    def sources(op: Operation) -> list[Operation]:
+        awaited = [t.op for t in op.inputs if t not in fed and not closes_loop(t, op)]
+        return [*awaited, *op.control_inputs]
+
     for op in ordered:
         for tensor in op.inputs:
             if tensor.op.id >= op.id and tensor not in fed:
-                return _topological(ordered, fed)
+                return topological_order(ordered, sources)
         for control in op.control_inputs:
             if control.id >= op.id:
-                return _topological(ordered, fed)
+                return topological_order(ordered, sources)
     return ordered
-
-
-def _topological(ordered: list[Operation], fed: dict[Tensor, None]) -> list[Operation]:
-    """Kahn's algorithm; among the operations that are ready, the one constructed first."""
-    waiting: dict[Operation, int] = {}
-    consumers: dict[Operation, list[Operation]] = {}
-    members = set(ordered)
-    for op in ordered:
-        sources = {t.op for t in op.inputs if t not in fed}
-        sources |= {c for c in op.control_inputs if c in members}
-        waiting[op] = len(sources)
-        for source in sources:
-            consumers.setdefault(source, []).append(op)
-    ready = [(op.id, op) for op in ordered if waiting[op] == 0]
-    heapq.heapify(ready)
-    result: list[Operation] = []
-    while ready:
-        _, op = heapq.heappop(ready)
-        result.append(op)
-        for consumer in consumers.get(op, ()):
-            waiting[consumer] -= 1
-            if waiting[consumer] == 0:
-                heapq.heappush(ready, (consumer.id, consumer))
-    if len(result) != len(ordered):
-        stuck = next(op for op in ordered if waiting[op] > 0)
-        raise InvalidArgumentError(
-            None,
-            stuck,
-            f"The graph has a cycle through {_cycle(stuck, waiting, fed)}; "
-            "operations on a cycle can never run.",
-        )
-    return result
-
-
-def _cycle(start: Operation, waiting: dict[Operation, int], fed: dict[Tensor, None]) -> str:
-    seen: dict[Operation, None] = {}
-    op = start
-    while op not in seen:
-        seen[op] = None
-        sources = [t.op for t in op.inputs if t not in fed] + list(op.control_inputs)
-        op = next(s for s in sources if waiting.get(s, 0) > 0)
-    path = list(seen)
-    names = [o.name for o in path[path.index(op) :]] + [op.name]
-    return " <- ".join(repr(n) for n in names)

@@ -29,6 +29,8 @@ def _neutral(rewriter: Rewriter, x: int, other: int, node: Node, number: float) 
     array = rewriter.constant(other)
     if array is None or array.dtype == object or not np.all(array == number):
         return False
+    if number == 0 and rewriter.infos[x].dtype.is_floating and np.signbit(array).any():
+        return False  # x - (-0.0) is 0.0 for x = -0.0
     return array.ndim == 0 or rewriter.same_shape(x, node.outputs[0])
 
 
@@ -68,7 +70,7 @@ def _plus_zero(rewriter: Rewriter, node: Node) -> int | None:
 
 @_rules.rule("Pow")
 def _small_powers(rewriter: Rewriter, node: Node) -> int | None:
-    """x ** 1, x ** 2 and x ** 0.5 without a general power."""
+    """x ** 1 and x ** 2 without a general power."""
     x, exponent = node.inputs
     dims = rewriter.dims(x)
     if rewriter.is_scalar_constant(exponent, 1):

@@ -129,23 +129,20 @@ def _sqrt_square(rewriter: Rewriter, node: Node) -> int | None:
 
 
 def _numerator_over(rewriter: Rewriter, value: int, divisor: int) -> int | None:
-    """``a`` when ``value`` is a / divisor or a * (1 / divisor), of divisor's shape."""
+    """``a`` when ``value`` is a / divisor or a * (1 / divisor)."""
+    dtype = rewriter.infos[divisor].dtype
+    if not (dtype.is_floating or dtype.is_complex):
+        return None  # the division of integers rounds
     quotient = rewriter.producer(value, "RealDiv", "Div")
-    found = None
     if quotient is not None and quotient.inputs[1] == divisor:
-        found = quotient.inputs[0]
+        return quotient.inputs[0]
     product = rewriter.producer(value, "Mul")
     if product is not None:
         for a, b in (product.inputs, product.inputs[::-1]):
             inverse = rewriter.producer(b, "Reciprocal", "Inv")
             if inverse is not None and inverse.inputs[0] == divisor:
-                found = a
-    if found is None:
-        return None
-    # Only an elementwise division, not one that broadcasts the numerator.
-    dims = rewriter.dims(divisor)
-    same = dims is not None and rewriter.dims(found) == dims
-    return found if same else None
+                return a
+    return None
 
 
 @_rules.rule("Mul")
@@ -153,8 +150,13 @@ def _divide_and_multiply(rewriter: Rewriter, node: Node) -> int | None:
     """(a / y) * y = a: where y underflows to 0 this is a, not NaN."""
     for quotient, y in (node.inputs, node.inputs[::-1]):
         numerator = _numerator_over(rewriter, quotient, y)
-        if numerator is not None:
+        if numerator is None:
+            continue
+        if rewriter.same_shape(numerator, node.outputs[0]):
             return numerator
+        # The division may have broadcast the numerator to the shape of y.
+        ones = rewriter.emit("OnesLike", y, dims=rewriter.dims(y))
+        return rewriter.emit("Mul", numerator, ones, dims=rewriter.dims(node.outputs[0]))
     return None
 
 

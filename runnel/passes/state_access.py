@@ -6,11 +6,16 @@ from runnel.graph.operation import Operation
 from runnel.passes.program import Node, Program
 
 
+def variable_name(op: Operation) -> tuple[str, str]:
+    """The container and the name, in a session, of the variable that ``op`` makes."""
+    return op.attrs.get("container") or "", op.attrs.get("shared_name") or op.name
+
+
 class StateAccess:
     """The variables of a program, resolved before it runs.
 
     ``variable_of`` maps a value that is a reference or a resource handle to the operation that
-    made the variable. ``is_handle`` holds the values that *are* the variable (reading one gives
+    made the variable. ``handles`` holds the values that *are* the variable (reading one gives
     its value at that point); the output of an update, in contrast, is the value it left.
     """
 

@@ -15,6 +15,7 @@ from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Operation
 from runnel.graph.registry import get_op_def
 from runnel.passes.program import Node, Program, ValueInfo
+from runnel.passes.state_access import variable_name
 
 
 def explicit_reads(program: Program) -> Program:
@@ -28,6 +29,7 @@ class _Reads:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._variable_of: dict[int, Operation] = {}
+        self._by_name: dict[tuple[str, str, str], Operation] = {}
         self._handle_of: dict[Operation, int] = {}
         self._updated: dict[int, Operation] = {}
         """The variable behind the reference that an update returns."""
@@ -40,9 +42,7 @@ class _Reads:
         program = self._program
         for node in program.nodes:
             if node.op_def.variable:
-                self._variable_of[node.outputs[0]] = node.op
-                self._handle_of[node.op] = node.outputs[0]
-                self._nodes.append(node)
+                self._add_variable(node)
             elif self._stands_for_variable(node):
                 self._variable_of[node.outputs[0]] = self._variable_of[node.inputs[0]]
                 self._moved[node] = None
@@ -54,11 +54,19 @@ class _Reads:
         )
         return Program(self._nodes, program.feeds, fetches, program.infos)
 
+    def _add_variable(self, node: Node) -> None:
+        """Two operations that share a name denote one variable: the first stands for both."""
+        op = node.op
+        variable = self._by_name.setdefault((op.type, *variable_name(op)), op)
+        self._variable_of[node.outputs[0]] = variable
+        self._handle_of.setdefault(variable, node.outputs[0])
+        self._nodes.append(node)
+
     def _stands_for_variable(self, node: Node) -> bool:
         if node.op_def.name != "Identity" or node.control:
             return False
-        variable = self._variable_of.get(node.inputs[0])
-        return variable is not None and node.op.name == f"{variable.name}/read"
+        source = node.op.inputs[0].op
+        return node.inputs[0] in self._variable_of and node.op.name == f"{source.name}/read"
 
     def _visit(self, node: Node) -> None:
         positions = (*node.op_def.updates, *node.op_def.overwrites)

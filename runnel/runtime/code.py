@@ -16,10 +16,10 @@ import numpy as np
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Operation
 from runnel.graph.registry import COMPILED, INTERPRETED
-from runnel.graph.shapes import Dims, compatible_dims, format_dims
+from runnel.graph.shapes import Dims, compatible_dims, format_dims, is_fully_defined
 from runnel.passes.cluster import Segment
 from runnel.passes.kernel_call import bind, fail_now, select
-from runnel.passes.program import Node, Program
+from runnel.passes.program import Node, Program, ValueInfo
 from runnel.passes.state_access import StateAccess
 from runnel.runtime import verification
 
@@ -51,6 +51,8 @@ class Code:
     stores: list[tuple[Operation, int]] = field(default_factory=list)
     replaced: set[Operation] = field(default_factory=set)
     """Variables with an update that does not gate itself (see ``OpDef.self_gated``)."""
+    reshaped: set[Operation] = field(default_factory=set)
+    """Variables that may be given a value of another shape than the one they hold."""
     has_self_gated: bool = False
     streams: list[tuple[Operation, int, int]] = field(default_factory=list)
     """(random op, slot of its stream, slot of the counters that it advanced by)."""
@@ -138,6 +140,8 @@ class _Lowering:
                 self.code.has_self_gated = True
             else:
                 self.code.replaced.add(variable)
+            if position in op_def.overwrites and not self._keeps_shape(node, variable):
+                self.code.reshaped.add(variable)
             self.state_slot[variable] = slot
             self.written[variable] = None
             out.append(slot)
@@ -189,13 +193,22 @@ class _Lowering:
 
     def _call(self, node: Node) -> Any:
         if self.tier == COMPILED:
-            return TracedCall(node, self.device, self._assigned_dims(node))
+            must_know = not self.segment.known.isdisjoint(node.outputs)
+            outputs = self._outputs(node)
+            return TracedCall(node, self.device, self._assigned_dims(node), must_know, outputs)
         kernel = select(node, self.device, INTERPRETED)
         call = bind(kernel, node, np, check=fail_now)
         dims = self._assigned_dims(node)
         if dims is not None:
             call = _check_assigned(call, dims)
-        return verification.verified(call, node) if verification.enabled else call
+        if verification.enabled:
+            return verification.verified(call, node, self._outputs(node))
+        return call
+
+    def _outputs(self, node: Node) -> list[ValueInfo]:
+        """What ``node`` declares of the values that its kernel returns beside new states."""
+        infos = [self.program.infos[value] for value in node.outputs]
+        return [info for info in infos if not info.dtype.is_ref_dtype]
 
     def _assigned_dims(self, node: Node) -> Dims:
         """The shape that an assignment must respect, if any."""
@@ -203,6 +216,20 @@ class _Lowering:
             return None
         variable = self.state.variable_of[node.inputs[node.op_def.overwrites[0]]]
         return variable.attrs["shape"]._dims
+
+    def _keeps_shape(self, node: Node, variable: Operation) -> bool:
+        """True when what ``node`` assigns is known to have the variable's declared shape."""
+        declared = variable.attrs["shape"]._dims
+        if not is_fully_defined(declared):
+            return False
+        if self._assigned_dims(node) is not None:
+            return True
+        infos = self.program.infos
+        return any(
+            infos[value].dims == declared
+            for position, value in enumerate(node.inputs)
+            if position not in node.op_def.overwrites
+        )
 
 
 def lower(program: Program, segment: Segment, state: StateAccess, device: str, tier: str) -> Code:
@@ -233,9 +260,19 @@ def require_assignable(shape: tuple[int, ...], dims: Dims) -> None:
 class TracedCall:
     """What the compiler needs to trace a node; see ``runnel.runtime.compiler``."""
 
-    __slots__ = ("node", "device", "assigned_dims")
+    __slots__ = ("node", "device", "assigned_dims", "must_know", "outputs")
 
-    def __init__(self, node: Node, device: str, assigned_dims: Dims) -> None:
+    def __init__(
+        self,
+        node: Node,
+        device: str,
+        assigned_dims: Dims,
+        must_know: bool,
+        outputs: list[ValueInfo],
+    ) -> None:
+        self.outputs = outputs
         self.node = node
         self.device = device
         self.assigned_dims = assigned_dims
+        self.must_know = must_know
+        """True when another node needs the value of this one while it is traced."""

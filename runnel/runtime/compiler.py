@@ -66,6 +66,8 @@ class Executable:
     """A compiled segment for one signature."""
 
     call: Any
+    """The jitted function itself: a built-in, so that an interrupt cannot come between the moment
+    at which the donated buffers are gone and the moment at which the new ones are returned."""
     donated: list[int]
     """Positions in ``code.loads`` of the variables that are updated in place."""
     kept: list[int]
@@ -113,9 +115,9 @@ class _Trace:
                 if call.assigned_dims is not None:
                     require_assignable(np.shape(result), call.assigned_dims)
                 if verification.enabled:
-                    verification.verify(node, result)
+                    verification.verify(node, call.outputs, result)
             except Exception as error:
-                raise as_op_error(error, node) from error
+                raise as_op_error(error, node, values) from error
             if type(out) is int:
                 slots[out] = result
             else:
@@ -127,11 +129,14 @@ class _Trace:
         if (
             not op_def.stateful
             and (op_def.known_from_shapes or all(map(_is_known, values)))
-            and self._is_small(node, values)
+            and (call.must_know or self._is_small(node, values))
         ):
             kernel = select(node, call.device, INTERPRETED)
             with np.errstate(all="ignore"):
                 return bind(kernel, node, np, fail_now)(*values)
+        for position in op_def.updates:
+            # A variable's value, even one that is known, is an array of JAX for its update.
+            values[position] = jnp.asarray(values[position])
         kernel = select(node, call.device, COMPILED)
         return bind(kernel, node, jnp, self.checks, self.platform)(*values)
 
@@ -163,9 +168,12 @@ def compile_segment(
 
     load_of = {variable: i for i, (variable, _, _) in enumerate(code.loads)}
     stored = [variable for variable, _ in code.stores]
-    donated = [load_of[v] for v in stored if v in load_of and states[load_of[v]] is not None]
-    kept = [i for i in range(len(code.loads)) if i not in donated and states[i] is not None]
+    # A buffer can be updated in place, or kept when a check fails, if its shape stays.
+    donated = [load_of[v] for v in stored if v in load_of and v not in code.reshaped]
+    kept = [i for i in range(len(code.loads)) if i not in donated]
     argument_inputs = [i for i in range(len(inputs)) if i not in specialized]
+    # The function below outlives this call; it must not keep the first step's arrays alive.
+    known_inputs = {i: np.asarray(inputs[i]) for i in specialized}
     large = [
         i
         for i, value in enumerate(code.template)
@@ -193,8 +201,8 @@ def compile_segment(
             slots[slot] = streams[row]
         for i, value in zip(argument_inputs, arguments, strict=True):
             slots[code.inputs[i]] = value
-        for i in specialized:
-            slots[code.inputs[i]] = np.asarray(inputs[i])
+        for i, value in known_inputs.items():
+            slots[code.inputs[i]] = value
         _Trace(code, slots, checks, platform).run()
         return slots
 
@@ -215,12 +223,11 @@ def compile_segment(
         executable.drawn = [slots[drawn] for _, _, drawn in code.streams]
         new_states = []
         for variable, slot in code.stores:
-            value = jnp.asarray(slots[slot])
+            # The explicit type makes it strong: a weak one would be traced again next time.
+            value = jnp.asarray(slots[slot], slots[slot].dtype)
             index = load_of.get(variable)
             if holds is not None and index in donated and variable in code.replaced:
-                old = donated_values[donated.index(index)]
-                if old.shape == value.shape:
-                    value = jnp.where(holds, value, old)
+                value = jnp.where(holds, value, donated_values[donated.index(index)])
             new_states.append(value)
         outputs = []
         executable.constant_outputs = {}
@@ -243,6 +250,7 @@ def compile_segment(
             [_aval(inputs[i]) for i in argument_inputs],
             [_aval(c) for c in executable.constants],
         )
-        executable.call = lowered.compile()
+        lowered.compile()  # which JAX remembers for the call
+        executable.call = jitted
         compilations += 1
     return executable

@@ -33,14 +33,18 @@ def _feedable(graph: Graph, key: Any) -> Tensor:
         message = error.args[0] if error.args else error
         raise TypeError(f"Cannot interpret feed_dict key {key!r} as a Tensor: {message}") from None
     if not graph.is_feedable(tensor):
-        raise ValueError(f"Tensor {tensor.name} may not be fed.")
+        raise ValueError(
+            f"Tensor {tensor.name} may not be fed: Graph.prevent_feeding was called for it. Feed a "
+            f"tensor that it is computed from.{_site(tensor)}"
+        )
     return tensor
 
 
 def check_feed(tensor: Tensor, value: Any) -> np.ndarray:
     """``value`` as a read-only array for ``tensor``; an error says what does not fit."""
     dtype = tensor.dtype.base_dtype
-    if isinstance(value, np.ndarray) and value.dtype == dtype.np_dtype:
+    # Subclasses (np.matrix) give the operators another meaning; they are converted.
+    if type(value) is np.ndarray and value.dtype == dtype.np_dtype:
         array = value
         if dtype.np_dtype == object:
             array = make_array(value.tolist(), dtype)
@@ -48,10 +52,9 @@ def check_feed(tensor: Tensor, value: Any) -> np.ndarray:
         array = _convert(tensor, value)
     dims = tensor.dims
     if dims is not None and array.shape != dims and not compatible_dims(array.shape, dims):
-        site = tensor.op.creation_site()[-1]
         raise ValueError(
             f"Cannot feed value of shape {format_dims(array.shape)} for Tensor {tensor.name!r}, "
-            f"which has shape {format_dims(dims)} (created at {site})"
+            f"which has shape {format_dims(dims)}{_site(tensor)}"
         )
     # Kernels must not change the caller's array, and a result that shares it must be copied
     # before the caller gets it back: a view that is not writable says both.
@@ -77,10 +80,33 @@ def _convert(tensor: Tensor, value: Any) -> np.ndarray:
                 raise TypeError(f"{value} is outside the range of {dtype.name}")
         array = np.asarray(value)
         if array.dtype.kind in "OSU" or (array.dtype.kind == "c" and not dtype.is_complex):
-            raise TypeError(f"its values are of type {array.dtype}")
-        return array.astype(dtype.np_dtype, copy=False)
-    except (TypeError, ValueError) as error:
+            kind = {"S": "bytes", "U": "strings", "O": "Python objects"}.get(array.dtype.kind)
+            raise TypeError(f"its values are {kind or array.dtype.name}")
+        with np.errstate(all="ignore"):
+            converted = array.astype(dtype.np_dtype, copy=False)
+        if dtype.is_integer and converted is not array and not _survives(array, converted):
+            raise TypeError(
+                f"values such as {_lost(array, converted)} have no equal in {dtype.name}; "
+                "round or cast them first, or use a placeholder of another type"
+            )
+        return converted
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"Cannot feed {type(value).__name__} for Tensor {tensor.name!r}, which takes "
-            f"{dtype.name} of shape {format_dims(tensor.dims)}: {error}"
+            f"{dtype.name} of shape {format_dims(tensor.dims)}: {error}{_site(tensor)}"
         ) from None
+
+
+def _site(tensor: Tensor) -> str:
+    """Where the user's program created ``tensor``, on a line of its own."""
+    return f"\n  {tensor.name} was created at {tensor.op.creation_site()[-1]}"
+
+
+def _survives(array: np.ndarray, converted: np.ndarray) -> bool:
+    """True when the conversion to an integer type has kept every value."""
+    return bool(np.all(converted == array))
+
+
+def _lost(array: np.ndarray, converted: np.ndarray) -> Any:
+    """The first value that a conversion has changed."""
+    return array[np.asarray(converted != array)].flat[0]

@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from runnel.graph import errors
 from runnel.graph.operation import Operation, Tensor
 from runnel.passes.prune import prune
@@ -59,7 +61,8 @@ class PartialRun:
                 self._known[tensor] = check_feed(tensor, value)
             self._advance(session, elements)
             self._fetched.update(elements)
-        return rebuild(self._known.get)
+        # Copies: a later part takes what this one has computed, whatever the caller does to it.
+        return rebuild(lambda element: _copy(self._known.get(element)))
 
     def _advance(self, session: BaseSession, elements: list[Any]) -> None:
         wanted = [e for e in elements if isinstance(e, Tensor) and e not in self._known]
@@ -93,3 +96,7 @@ class PartialRun:
     @staticmethod
     def _invalid(message: str) -> errors.InvalidArgumentError:
         return errors.InvalidArgumentError(None, None, f"Partial run: {message}")
+
+
+def _copy(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from runnel.passes.prune import prune
 from runnel.passes.rewrite import optimize, rewrite
 from runnel.passes.state_access import StateAccess
 from runnel.passes.variable_reads import explicit_reads
+from runnel.runtime.dataflow import DYNAMIC_OPS, DataflowPlan
 from runnel.runtime.interpreter import uninitialized
 from runnel.runtime.random_streams import RandomStreams
 from runnel.runtime.state import Cell, StateStore, as_numpy
@@ -28,6 +30,8 @@ class _Ready:
     fetches: tuple[int, ...]
     steps: list[tuple[SegmentRunner, tuple[int, ...], tuple[int, ...]]]
     fetched_cells: dict[int, tuple[Cell, Operation]]
+    dynamic: DataflowPlan | None = None
+    """What runs a step with dynamic control flow, instead of ``steps``."""
 
 
 class StepPlan:
@@ -54,6 +58,8 @@ class StepPlan:
         self._environment = (store, streams, device, mode)
         self._optimizer = optimizer
         self._runs = 0
+        # One thread prepares the plan again; others run what there is meanwhile.
+        self._prepare_lock = threading.Lock()
         # What is compiled at once is optimized at once: it must not be compiled twice.
         self._optimized = mode == ALWAYS or device != "CPU"
         self._prepare()
@@ -64,7 +70,14 @@ class StepPlan:
     def _prepare(self) -> None:
         fetches, targets, feeds, done = self._build
         store, streams, device, mode = self._environment
-        program = explicit_reads(prune(fetches, targets, feeds, done))
+        program = prune(fetches, targets, feeds, done)
+        if any(node.op_def.name in DYNAMIC_OPS for node in program.nodes):
+            numbers = [program.feeds[tensor] for tensor in feeds]
+            dynamic = DataflowPlan(program, store, streams, device)
+            self._optimized = True
+            self._ready = _Ready(numbers, program.fetches, [], {}, dynamic)
+            return
+        program = explicit_reads(program)
         if self._optimizer:
             program = rewrite(program)
             if self._optimized:
@@ -90,22 +103,36 @@ class StepPlan:
         )
 
     def run(
-        self, feeds: list[Any], deadline: float | None = None, observe: Any = None
+        self, feeds: list[Any], deadline: float | None = None, observer: Any = None
     ) -> list[Any]:
         """The fetched values, as arrays that belong to the caller."""
         self._runs += 1
-        if self._runs == 2 and not self._optimized and self._optimizer:
-            self._optimized = True
-            self._prepare()
+        if self._runs > 1 and not self._optimized and self._optimizer:
+            self._optimize()
         ready = self._ready
         values = dict(zip(ready.feeds, feeds, strict=True))
+        if ready.dynamic is not None:
+            return _to_caller(ready.dynamic.run(values, deadline, observer))
         for runner, inputs, outputs in ready.steps:
-            results = runner.run([values[number] for number in inputs], deadline, observe)
+            results = runner.run([values[number] for number in inputs], deadline, observer)
             for number, value in zip(outputs, results, strict=True):
                 values[number] = value
         if ready.fetched_cells:
             self._read_fetched_variables(ready, values)
-        return [to_caller(values[number]) for number in ready.fetches]
+        return _to_caller([values[number] for number in ready.fetches])
+
+    def operations(self) -> list[Operation]:
+        """The operations that this plan runs, in their order."""
+        return [node.op for node in prune(*self._build).nodes]
+
+    def _optimize(self) -> None:
+        if self._prepare_lock.acquire(blocking=False):
+            try:
+                if not self._optimized:
+                    self._optimized = True
+                    self._prepare()
+            finally:
+                self._prepare_lock.release()
 
     def _read_fetched_variables(self, ready: _Ready, values: dict[int, Any]) -> None:
         with self._environment[0].lock:
@@ -116,11 +143,34 @@ class StepPlan:
 
 
 def to_caller(value: Any) -> Any:
-    """``value`` as the caller's own: NumPy, writable, shared with no variable or constant."""
+    """``value`` as the caller's own: NumPy, writable, shared with no variable or constant.
+
+    What a variable or a constant holds is not writable. A view may share its memory with that,
+    or with another fetch.
+    """
     if isinstance(value, np.ndarray):
-        array = value if value.flags.writeable else value.copy()
+        array = value if value.flags.writeable and value.base is None else value.copy()
     elif isinstance(value, np.generic):
         return value
     else:
         array = np.array(value)
     return array[()] if array.ndim == 0 else array
+
+
+def _to_caller(values: list[Any]) -> list[Any]:
+    """:func:`to_caller` of each; no two share an array."""
+    fetched = [to_caller(value) for value in values]
+    if len(set(map(id, fetched))) < len(fetched):
+        return _without_aliases(fetched)
+    return fetched
+
+
+def _without_aliases(fetched: list[Any]) -> list[Any]:
+    """``fetched`` with copies where an array occurs again (``x`` and ``tf.identity(x)``)."""
+    seen: set[int] = set()
+    result = []
+    for value in fetched:
+        again = id(value) in seen and isinstance(value, np.ndarray)
+        result.append(value.copy() if again else value)
+        seen.add(id(value))
+    return result

@@ -26,7 +26,7 @@ class RandomStreams:
         with self._lock:
             cell = self._cells.get(op)
             if cell is None:
-                cell = self._cells[op] = Cell(op.name)
+                cell = self._cells[op] = Cell()
                 cell.value = _first_position(op)
             return cell
 

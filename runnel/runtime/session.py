@@ -7,7 +7,7 @@ import time
 import weakref
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, suppress
-from typing import Any
+from typing import Any, NoReturn
 
 from runnel.graph import errors
 from runnel.graph.default_session import (
@@ -24,7 +24,12 @@ from runnel.runtime.plan import StepPlan
 from runnel.runtime.random_streams import RandomStreams
 from runnel.runtime.state import StateStore
 
+# Calls of different forms whose plans a session keeps; the oldest make room for new ones.
+_MAX_PREPARED = 1 << 12
+
+# For Session.reset. The lock: a set must not change while it is listed.
 _live_sessions: weakref.WeakSet[BaseSession] = weakref.WeakSet()
+_live_lock = threading.Lock()
 
 
 class _Prepared:
@@ -60,7 +65,8 @@ class BaseSession:
         self._prepared: dict[Any, _Prepared] = {}
         self._mutations = self._graph.mutation_count
         self._closed = False
-        _live_sessions.add(self)
+        with _live_lock:
+            _live_sessions.add(self)
 
     @property
     def graph(self) -> Graph:
@@ -93,26 +99,24 @@ class BaseSession:
             >>> sess.run({"loss": loss, "step": train_op}, feed_dict={x: batch})
         """
         if self._closed:
-            raise RuntimeError("Attempted to use a closed Session.")
+            self._refuse()
         prepared = self._lookup(fetches, feed_dict)
         if prepared is None:
             prepared, feed_dict = self._prepare(fetches, feed_dict)
         feeds = [check_feed(t, feed_dict[t]) for t in prepared.feeds] if feed_dict else []
-        if options is None and run_metadata is None:
-            values = prepared.plan.run(feeds)
-        else:
-            values = self._run_with_options(prepared.plan, feeds, options, run_metadata)
+        values = self._run_plan(prepared.plan, feeds, options, run_metadata)
         if prepared.single:
             return values[0]
         by_tensor = dict(zip(prepared.tensors, values, strict=True))
         return prepared.rebuild(by_tensor.get)
 
+    @staticmethod
+    def _refuse() -> NoReturn:
+        raise RuntimeError("Attempted to use a closed Session.")
+
     def _lookup(self, fetches: Any, feed_dict: dict[Any, Any] | None) -> _Prepared | None:
         """The plan of an earlier call of the same form; only tensors and operations qualify."""
         if self._mutations != self._graph.mutation_count:
-            with self._prepare_lock:
-                self._prepared.clear()
-                self._mutations = self._graph.mutation_count
             return None
         try:
             key = _call_key(fetches, feed_dict)
@@ -125,21 +129,33 @@ class BaseSession:
     ) -> tuple[_Prepared, dict[Any, Any]]:
         expanded = expand_feeds(self._graph, feed_dict) if feed_dict else {}
         elements, rebuild = expand_fetches(self._graph, fetches)
-        tensors = [e for e in elements if isinstance(e, Tensor)]
-        targets = [e for e in elements if isinstance(e, Operation)]
-        key = ("plan", tuple(tensors), tuple(targets), tuple(expanded))
+        # Calls that differ in the order of fetches and feeds alone share a plan.
+        tensors = sorted((e for e in elements if isinstance(e, Tensor)), key=_place)
+        targets = sorted((e for e in elements if isinstance(e, Operation)), key=lambda op: op.id)
+        feeds = sorted(expanded, key=_place)
+        key = ("plan", tuple(tensors), tuple(targets), tuple(feeds))
         with self._prepare_lock:
+            mutations = self._graph.mutation_count
+            if mutations != self._mutations:
+                self._prepared.clear()
+                self._mutations = mutations
             known = self._prepared.get(key)
-            plan = known.plan if known is not None else None
-            if plan is None:
-                plan = self._plan(tensors, targets, list(expanded))
-            prepared = _Prepared(plan, rebuild, tensors, list(expanded))
+            plan = known.plan if known is not None else self._plan(tensors, targets, feeds)
+            prepared = _Prepared(plan, rebuild, tensors, feeds)
             prepared.single = isinstance(fetches, Tensor)
-            self._prepared.setdefault(key, prepared)
-            if not feed_dict or all(type(k) is Tensor for k in feed_dict):
-                with suppress(TypeError):  # a form that cannot be a key is looked up each time
-                    self._prepared[_call_key(fetches, feed_dict)] = prepared
+            if mutations == self._graph.mutation_count:  # not while it was being prepared
+                self._keep(key, prepared)
+                if not feed_dict or all(type(k) is Tensor for k in feed_dict):
+                    with suppress(TypeError):  # a form that cannot be a key is looked up each time
+                        self._keep(_call_key(fetches, feed_dict), prepared)
         return prepared, expanded
+
+    def _keep(self, key: Any, prepared: _Prepared) -> None:
+        if self._closed:
+            return
+        while len(self._prepared) >= _MAX_PREPARED:
+            del self._prepared[next(iter(self._prepared))]
+        self._prepared.setdefault(key, prepared)
 
     def _plan(
         self,
@@ -161,21 +177,42 @@ class BaseSession:
             done,
         )
 
+    def _run_plan(
+        self, plan: StepPlan, feeds: list[Any], options: Any, run_metadata: Any
+    ) -> list[Any]:
+        try:
+            if options is None and run_metadata is None and not self._options.timeout_ms:
+                return plan.run(feeds)
+            return self._run_with_options(plan, feeds, options, run_metadata)
+        except errors.FailedPreconditionError as error:
+            if not self._closed:
+                raise
+            raise errors.CancelledError(
+                None, error.op, "The session was closed while this step was running"
+            ) from error
+
     def _run_with_options(
         self, plan: StepPlan, feeds: list[Any], options: Any, run_metadata: Any
     ) -> list[Any]:
-        from runnel.runtime.tracing import StepTracer
-
-        timeout_ms = 0
+        timeout_ms = self._options.timeout_ms
         if options is not None:
             if not hasattr(options, "timeout_in_ms"):
                 raise TypeError(f"options must be a tf.RunOptions, but got {options!r}")
-            timeout_ms = options.timeout_in_ms
-        timeout_ms = timeout_ms or self._options.timeout_ms
+            timeout_ms = options.timeout_in_ms or timeout_ms
         deadline = time.monotonic() + timeout_ms / 1000 if timeout_ms > 0 else None
-        tracer = StepTracer(options, run_metadata)
-        values = plan.run(feeds, deadline, tracer.observe)
-        tracer.finish()
+        if run_metadata is None or options is None:
+            return plan.run(feeds, deadline)
+        if options.output_partition_graphs:
+            from runnel.runtime.tracing import add_partition_graph
+
+            add_partition_graph(run_metadata, plan.operations())
+        if options.trace_level < options.FULL_TRACE:
+            return plan.run(feeds, deadline)
+        from runnel.runtime.tracing import StepTracer
+
+        tracer = StepTracer()
+        values = plan.run(feeds, deadline, tracer)
+        tracer.fill(run_metadata)
         return values
 
     def make_callable(
@@ -187,24 +224,26 @@ class BaseSession:
             >>> step = sess.make_callable([train_op, loss], feed_list=[x, y])
             >>> _, loss_value = step(batch_x, batch_y)
         """
+        if self._closed:
+            self._refuse()
         keys = [self._graph.as_graph_element(f, allow_operation=False) for f in feed_list or ()]
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"A tensor is twice in feed_list: {[k.name for k in keys]}")
         prepared, _ = self._prepare(fetches, dict.fromkeys(keys))
         plan, rebuild, tensors = prepared.plan, prepared.rebuild, prepared.tensors
         single = prepared.single
+        places = [keys.index(tensor) for tensor in prepared.feeds]
 
         def call(*args: Any, options: Any = None, run_metadata: Any = None) -> Any:
             if self._closed:
-                raise RuntimeError("Attempted to use a closed Session.")
+                self._refuse()
             if len(args) != len(keys):
                 raise ValueError(
                     f"This callable takes {len(keys)} arguments, one for each of "
                     f"{[k.name for k in keys]}, but got {len(args)}."
                 )
-            feeds = [check_feed(t, v) for t, v in zip(keys, args, strict=True)]
-            if options is None and run_metadata is None:
-                values = plan.run(feeds)
-            else:
-                values = self._run_with_options(plan, feeds, options, run_metadata)
+            feeds = [check_feed(keys[i], args[i]) for i in places]
+            values = self._run_plan(plan, feeds, options, run_metadata)
             if single:
                 return values[0]
             return rebuild(dict(zip(tensors, values, strict=True)).get)
@@ -218,7 +257,7 @@ class BaseSession:
         from runnel.runtime.partial_run import PartialRun
 
         if self._closed:
-            raise RuntimeError("Attempted to use a closed Session.")
+            self._refuse()
         return PartialRun(self, fetches, feeds or [])
 
     def partial_run(
@@ -226,7 +265,7 @@ class BaseSession:
     ) -> Any:
         """Continues the step of ``handle``: feeds some more, fetches some more."""
         if self._closed:
-            raise RuntimeError("Attempted to use a closed Session.")
+            self._refuse()
         return handle.run(self, fetches, feed_dict or {})
 
     # Life -----------------------------------------------------------------------------------
@@ -243,6 +282,7 @@ class BaseSession:
             self._closed = True
             with self._prepare_lock:
                 self._prepared.clear()
+            self._store.closed = True
             self._store.clear()
 
     def as_default(self) -> AbstractContextManager[Any]:
@@ -250,17 +290,27 @@ class BaseSession:
         return default_session(self)
 
 
+def _require_element(fetch: Any) -> None:
+    if not hasattr(fetch, "_as_graph_element"):  # a variable is an element; a dict is not
+        raise TypeError("not a flat list of graph elements")
+
+
+def _place(tensor: Tensor) -> tuple[int, int]:
+    return tensor.op.id, tensor.value_index
+
+
 def _call_key(fetches: Any, feed_dict: dict[Any, Any] | None) -> Any:
+    """What identifies a form of call: the fetched elements themselves, in a list or alone."""
     kind = type(fetches)
-    if kind is Tensor or kind is Operation:
-        fetch_key: Any = fetches
-    elif kind is list or kind is tuple:
+    if kind is list or kind is tuple:
         for item in fetches:
             if type(item) is not Tensor and type(item) is not Operation:
-                raise TypeError("not a flat list of graph elements")
-        fetch_key = (kind, *fetches)
+                _require_element(item)
+        fetch_key: Any = (kind, *fetches)
     else:
-        raise TypeError("not a simple fetch")
+        if kind is not Tensor and kind is not Operation:
+            _require_element(fetches)
+        fetch_key = fetches
     return (fetch_key, *feed_dict) if feed_dict else (fetch_key,)
 
 
@@ -294,7 +344,9 @@ class Session(BaseSession):
     @staticmethod
     def reset(target: str = "", containers: list[str] | None = None, config: Any = None) -> None:
         """Clears the named containers (all by default) of the sessions of this process."""
-        for session in list(_live_sessions):
+        with _live_lock:
+            sessions = list(_live_sessions)
+        for session in sessions:
             if not session._closed:
                 session._store.clear(containers or None)
 

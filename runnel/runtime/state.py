@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from operator import call
 from typing import Any
 
 import numpy as np
 
 from runnel.graph.operation import Operation
+from runnel.passes.state_access import variable_name
 
 _cell_numbers = itertools.count()
 
@@ -21,13 +25,51 @@ class Cell:
     ``number``, so they cannot deadlock.
     """
 
-    __slots__ = ("value", "writer", "number", "name")
+    __slots__ = ("value", "writer", "number", "changes_shape")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self) -> None:
         self.value: Any = None
         self.writer = threading.RLock()
         self.number = next(_cell_numbers)
-        self.name = name
+        self.changes_shape = False
+        """True once a step has been prepared that may store a value of another shape."""
+
+
+class WriterLocks:
+    """The writer locks of some cells, taken and released together.
+
+    KeyboardInterrupt is raised between two instructions of Python code, never inside a built-in.
+    So what must happen as a whole is one call of a built-in, here and in :func:`store_all`:
+
+        release = locks.acquire()
+        try:
+            ...
+        finally:
+            deque(release, 0)
+    """
+
+    __slots__ = ("_acquire", "_release")
+
+    def __init__(self, cells: Iterable[Cell]) -> None:
+        ordered = sorted(set(cells), key=lambda cell: cell.number)
+        self._acquire = [cell.writer.acquire for cell in ordered]
+        self._release = [cell.writer.release for cell in ordered]
+
+    def acquire(self) -> Iterator[None]:
+        """Waits for every lock (interrupted, it holds none); exhausting the result releases."""
+        release = map(call, self._release)
+        held: list[bool] = []
+        try:
+            held.extend(map(call, self._acquire))
+        except BaseException:
+            deque(itertools.islice(release, len(held)), 0)
+            raise
+        return release
+
+
+def store_all(cells: Sequence[Cell], values: Iterable[Any]) -> None:
+    """Gives each cell its value; an interrupt comes before or after, not between."""
+    deque(map(setattr, cells, itertools.repeat("value"), values), 0)
 
 
 class StateStore:
@@ -38,16 +80,27 @@ class StateStore:
         # step sees all the effects of another or none. Never held while a step computes.
         self.lock = threading.Lock()
         self._containers: dict[str, dict[str, Cell]] = {}
+        self.shape_changers = 0
+        """Grows when another cell begins to change its shape from step to step."""
+        self.closed = False
+        """True when the session has ended: steps that still run stop."""
 
     def cell(self, variable: Operation) -> Cell:
         """The cell of the variable that ``variable`` makes."""
-        container = variable.attrs.get("container") or ""
-        name = variable.attrs.get("shared_name") or variable.name
+        container, name = variable_name(variable)
         with self.lock:
             cells = self._containers.setdefault(container, {})
             if name not in cells:
-                cells[name] = Cell(name)
+                cells[name] = Cell()
             return cells[name]
+
+    def note_shape_changes(self, cells: Sequence[Cell]) -> None:
+        """Notes that the values of ``cells`` do not keep their shape."""
+        with self.lock:
+            for cell in cells:
+                if not cell.changes_shape:
+                    cell.changes_shape = True
+                    self.shape_changers += 1
 
     def clear(self, containers: list[str] | None = None) -> None:
         """Forgets the values in the named containers, or in all."""

@@ -1,51 +1,56 @@
-"""RunMetadata: what a step did, op by op, for TensorBoard and the timeline."""
+"""RunMetadata: what a step did, op by op, for TensorBoard and the timeline; and of what it was made.
+
+A traced step is interpreted, so that each operation has a time of its own. Where compiling is
+forced (by ``global_jit_level``, or on an accelerator) a compiled segment has one entry.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from runnel.graph.operation import Operation
 from runnel.passes.program import Node
-
-_FULL_TRACE = 3
+from runnel.runtime.devices import default_device_kind
 
 
 class StepTracer:
-    """Collects a step's StepStats when ``RunOptions.trace_level`` asks for it.
+    """Observes a step and writes its StepStats."""
 
-    A traced step is interpreted, so that each operation has a time of its own.
-    """
-
-    def __init__(self, options: Any, run_metadata: Any) -> None:
-        wanted = options is not None and options.trace_level >= _FULL_TRACE
-        self._metadata = run_metadata if wanted and run_metadata is not None else None
-        self._graph_def = (
-            run_metadata if options is not None and options.output_partition_graphs else None
-        )
-        self._records: list[tuple[Node, int, int, list[Any]]] = []
+    def __init__(self) -> None:
+        # (name, label, start, end, the outputs' shapes and sizes in bytes); times in nanoseconds
+        self._records: list[tuple[str, str, int, int, list[tuple[tuple[int, ...], int]]]] = []
         # perf_counter has no fixed origin; the trace is in microseconds since the epoch.
-        self._origin_ns = time.time_ns() - time.perf_counter_ns()
-        self.observe = self._observe if self._metadata is not None else None
+        self._origin = time.time_ns() - time.perf_counter_ns()
 
-    def _observe(self, node: Node, start: int, end: int, outputs: list[Any]) -> None:
-        shapes = [(np.shape(v), getattr(v, "nbytes", 0)) for v in outputs[: len(node.outputs)]]
-        self._records.append((node, start, end, shapes))
+    def operation(self, node: Node, start: int, end: int, outputs: Sequence[Any]) -> None:
+        """An operation was interpreted."""
+        label = f"{node.op.name} = {node.op_def.name}({_names(node.op)})"
+        self._add(node.op.name, label, start, end, outputs[: len(node.outputs)])
 
-    def finish(self) -> None:
-        """Fills the RunMetadata."""
-        if self._metadata is None:
-            return
-        device = self._metadata.step_stats.dev_stats.add()
-        device.device = "/job:localhost/replica:0/task:0/device:CPU:0"
-        for node, start, end, shapes in self._records:
+    def segment(self, nodes: Sequence[Node], start: int, end: int, outputs: Sequence[Any]) -> None:
+        """A compiled segment ran; it is named after its last operation."""
+        last = nodes[-1].op.name
+        names = ", ".join(node.op.name for node in nodes)
+        self._add(f"{last}/compiled", f"{last}/compiled = XlaRun({names})", start, end, outputs)
+
+    def _add(self, name: str, label: str, start: int, end: int, outputs: Sequence[Any]) -> None:
+        shapes = [(np.shape(value), getattr(value, "nbytes", 0)) for value in outputs]
+        self._records.append((name, label, start, end, shapes))
+
+    def fill(self, run_metadata: Any) -> None:
+        """Writes what was observed into a ``RunMetadata``."""
+        device = run_metadata.step_stats.dev_stats.add()
+        device.device = f"/job:localhost/replica:0/task:0/device:{default_device_kind()}:0"
+        for name, label, start, end, shapes in self._records:
             stats = device.node_stats.add()
-            stats.node_name = node.op.name
-            stats.timeline_label = f"{node.op.name} = {node.op_def.name}"
-            stats.all_start_micros = (self._origin_ns + start) // 1000
-            duration = max((end - start) // 1000, 1)
-            stats.op_end_rel_micros = stats.all_end_rel_micros = duration
+            stats.node_name = name
+            stats.timeline_label = label
+            stats.all_start_micros = (self._origin + start) // 1000
+            stats.op_end_rel_micros = stats.all_end_rel_micros = max((end - start) // 1000, 1)
             for slot, (shape, size) in enumerate(shapes):
                 output = stats.output.add()
                 output.slot = slot
@@ -53,3 +58,34 @@ class StepTracer:
                 for dimension in shape:
                     description.shape.dim.add().size = dimension
                 description.allocation_description.requested_bytes = size
+
+
+def _names(op: Operation) -> str:
+    return ", ".join(tensor.name for tensor in op.inputs)
+
+
+def add_partition_graph(run_metadata: Any, operations: Iterable[Operation]) -> None:
+    """Adds the graph of a step, pruned to what it runs, to ``run_metadata.partition_graphs``.
+
+    A tensor that is fed has a placeholder in place of the operation that would compute it.
+    """
+    from runnel.graph.graph_def import GRAPH_DEF_VERSION, operation_to_node_def
+
+    graph = run_metadata.partition_graphs.add()
+    graph.versions.producer = GRAPH_DEF_VERSION
+    members = dict.fromkeys(operations)
+    fed: set[str] = set()
+    for op in members:
+        node = operation_to_node_def(op)
+        for position, tensor in enumerate(op.inputs):
+            if tensor.op not in members:
+                name = f"_arg_{tensor.op.name}_{tensor.value_index}"
+                if name not in fed:
+                    placeholder = graph.node.add(name=name, op="Placeholder")
+                    placeholder.attr["dtype"].type = tensor.dtype.base_dtype.as_datatype_enum
+                    placeholder.attr["shape"].shape.CopyFrom(tensor.shape.as_proto())
+                    fed.add(name)
+                node.input[position] = name
+        for control in [c for c in op.control_inputs if c not in members]:
+            node.input.remove(f"^{control.name}")
+        graph.node.append(node)

@@ -63,6 +63,7 @@ class RefVariable(Variable):
         graph = graph_of(initial_value)
         with (
             graph.as_default(),
+            graph.one_creation_site(),
             graph.control_dependencies(None),  # it is initialised in a step of its own
             graph.name_scope("Variable" if name is None else name) as scope,
         ):

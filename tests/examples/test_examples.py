@@ -82,3 +82,19 @@ def test_softmax_regression_learns_the_enlarged_digits():
     assert run.returncode == 0, run.stdout + run.stderr
     # TensorFlow reaches 0.96 on them.
     assert printed_accuracy(run) >= 0.94
+
+
+def test_the_convnet_learns_the_enlarged_digits():
+    run = run_example("convnet.py", "--steps", "60")
+    assert "at 28 x 28: 1257 training, 180 validation and 360 test examples" in run.stdout
+    assert "step 60/60: loss" in run.stdout
+    accuracy = printed_accuracy(run)
+    assert accuracy >= 0.9
+    assert run.returncode == (0 if accuracy >= 0.97 else 1)
+    assert ("--steps" in run.stderr) == (accuracy < 0.97)
+
+
+def test_the_convnet_names_missing_files(tmp_path):
+    run = run_example("convnet.py", "--data-dir", str(tmp_path))
+    assert run.returncode == 1
+    assert str(tmp_path) in run.stderr and "Traceback" not in run.stderr

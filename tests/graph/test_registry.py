@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.graph import registry
+from runnel.graph import gradient_registry, registry
 from tests.both_tiers import run_both
 
 
@@ -16,7 +16,7 @@ def name(request):
     chosen = "Op" + "".join(c for c in request.node.name.title() if c.isalnum())
     yield chosen
     registry._REGISTRY.pop(chosen, None)
-    registry._GRADIENTS.pop(chosen, None)
+    gradient_registry._GRADIENTS.pop(chosen, None)
 
 
 def test_a_new_operation_in_a_few_lines(name):

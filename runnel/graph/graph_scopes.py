@@ -1,0 +1,128 @@
+"""The part of a graph that ``with`` blocks talk to: what is in force where an operation is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from runnel.graph.creation_site import capture_site
+from runnel.graph.device import merge_device
+from runnel.graph.element_lookup import ElementLookup
+from runnel.graph.operation import Operation, Tensor
+from runnel.graph.scopes import ScopeState
+
+_NOTHING: AbstractContextManager[None] = nullcontext()
+
+
+class GraphScopes(ElementLookup):
+    """Control dependencies, devices, colocation and the other scopes of a graph."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._scopes = ScopeState()
+
+    def one_creation_site(self) -> AbstractContextManager[None]:
+        """The operations made in the block are the work of one line of the user's program.
+
+        For functions that add many: finding the line once is cheaper than for each.
+        """
+        scopes = self._scopes
+        return scopes.override(site=scopes.site or capture_site(2))
+
+    def control_dependencies(
+        self, control_inputs: Iterable[Any] | None
+    ) -> AbstractContextManager[None]:
+        """Operations in the block run after ``control_inputs``; None clears those around it."""
+        scopes = self._scopes
+        if control_inputs is None:
+            if not scopes.control_inputs and scopes.control_flow_context is None:
+                return _NOTHING
+            return scopes.override(control_inputs=(), control_flow_context=None)
+        found = dict.fromkeys(scopes.control_inputs)
+        for obj in control_inputs:
+            if isinstance(obj, Tensor) or not hasattr(obj, "_as_graph_element"):
+                parts = getattr(obj, "values", None)
+                if parts is not None and not isinstance(obj, Tensor | Operation):
+                    obj = obj.values  # IndexedSlices and the like
+            element = self.as_graph_element(obj)
+            found[element.op if isinstance(element, Tensor) else element] = None
+        return scopes.override(control_inputs=tuple(found))
+
+    def device(self, device_name_or_function: Any) -> AbstractContextManager[None]:
+        """Operations in the block are placed on the named device; None clears those around it."""
+        scopes = self._scopes
+        if device_name_or_function is None:
+            return scopes.with_devices(())
+        if callable(device_name_or_function):
+            return scopes.with_devices((*scopes.devices, device_name_or_function))
+        name = merge_device("", device_name_or_function)
+        return scopes.with_devices((*scopes.devices, name))
+
+    def colocate_with(self, op: Any, ignore_existing: bool = False) -> AbstractContextManager[None]:
+        """Operations in the block are placed where ``op`` is."""
+        if op is None:
+            if not ignore_existing:
+                raise ValueError("Trying to reset colocation (op is None) needs ignore_existing")
+            return self._scopes.override(colocation=())
+        # A resource variable is where its handle is, not where one of its reads is.
+        element = self.as_graph_element(getattr(op, "handle", op))
+        target = element.op if isinstance(element, Tensor) else element
+        outer = () if ignore_existing else self._scopes.colocation
+        return self._scopes.override(colocation=(*outer, target))
+
+    def gradient_override_map(self, op_type_map: dict[str, str]) -> AbstractContextManager[None]:
+        """Operations of the given types use the gradient registered under the given name."""
+        if not isinstance(op_type_map, dict):
+            raise TypeError("op_type_map must be a dictionary mapping strings to strings")
+        for key, value in op_type_map.items():
+            if not isinstance(key, str) or not isinstance(value, str):
+                raise TypeError("op_type_map must be a dictionary mapping strings to strings")
+        merged = {**self._scopes.gradient_overrides, **op_type_map}
+        return self._scopes.override(gradient_overrides=merged)
+
+    def _attr_scope(self, attr_map: dict[str, Any]) -> AbstractContextManager[None]:
+        return self._scopes.override(attributes={**self._scopes.attributes, **attr_map})
+
+    def container(self, container_name: str) -> AbstractContextManager[None]:
+        """Stateful operations in the block keep their state in the named container."""
+        return self._scopes.override(container=container_name)
+
+    @property
+    def _container(self) -> str:
+        return self._scopes.container
+
+    def _get_control_flow_context(self) -> Any:
+        return self._scopes.control_flow_context
+
+    def _set_control_flow_context(self, context: Any) -> None:
+        self._scopes.control_flow_context = context
+        self._scopes._refresh()
+
+    def _apply_scopes(self, op: Operation, scopes: ScopeState) -> None:
+        if scopes.control_inputs:
+            producers = {tensor.op for tensor in op.inputs}
+            op.control_inputs = [c for c in scopes.control_inputs if c not in producers]
+        if scopes.container and op.attrs.get("container") == "" and op.op_def.stateful:
+            op.attrs["container"] = scopes.container
+        for key, value in scopes.attributes.items():
+            op.attrs.setdefault(key, value(op) if callable(value) else value)
+        if scopes.gradient_overrides:
+            op.gradient_name = scopes.gradient_overrides.get(op.op_def.name)
+            if op.gradient_name is not None:
+                op.attrs["_gradient_op_type"] = op.gradient_name
+        if scopes.devices:
+            op.device = scopes.device_of(op)
+        if scopes.colocation:
+            colocate(op, scopes.colocation)
+        context = scopes.control_flow_context
+        if context is not None:
+            op.control_flow_context = context
+            context.AddOp(op)
+
+
+def colocate(op: Operation, targets: Sequence[Operation]) -> None:
+    """Places ``op`` with ``targets``, on the device of the last of them."""
+    groups = {group for target in targets for group in target.colocation_groups()}
+    op.attrs["_class"] = sorted([group.decode() for group in groups])
+    op.device = targets[-1].device or op.device

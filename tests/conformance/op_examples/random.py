@@ -1,0 +1,32 @@
+"""Examples of operations that draw random numbers: types and shapes are compared, not values.
+
+(The values are compared, stream by stream, in test_random.py.)
+"""
+
+import numpy as np
+
+from tests.conformance.exchange import call
+
+SEEDS = {"seed": 7, "seed2": 11}
+KEY = np.array([3, 4], np.int64)
+
+EXAMPLES = {
+    name: call([2, 3], dtype=1, **SEEDS)
+    for name in ("RandomStandardNormal", "RandomUniform", "TruncatedNormal")
+}
+EXAMPLES |= {
+    name: call([2, 3], KEY)
+    for name in ("StatelessRandomNormal", "StatelessRandomUniform", "StatelessTruncatedNormal")
+}
+EXAMPLES |= {
+    "Multinomial": call([[0.1, 0.9]], 5, **SEEDS),
+    "RandomGamma": call([2], [1.0, 2.0], **SEEDS),
+    "RandomPoisson": call([2], [1.0, 2.0], **SEEDS),
+    "RandomPoissonV2": call([2], [1.0, 2.0], **SEEDS),
+    "RandomShuffle": call([1, 2, 3], **SEEDS),
+    "RandomUniformInt": call([2, 3], 0, 10, **SEEDS),
+    "ParameterizedTruncatedNormal": call([3], 0.0, 1.0, -1.0, 1.0, **SEEDS),
+    "StatelessMultinomial": call([[0.1, 0.9]], 5, KEY),
+    "StatelessRandomUniformInt": call([2, 3], KEY, 0, 10),
+    "StatelessRandomUniformFullInt": call([2, 3], KEY, dtype=3),
+}

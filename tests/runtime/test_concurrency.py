@@ -1,0 +1,338 @@
+"""Steps from several threads, steps inside steps, interrupted steps: state stays whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as tf
+from tests.both_tiers import COMPILED, INTERPRETED, session
+
+TIERS = pytest.mark.parametrize("level", [INTERPRETED, COMPILED])
+
+
+def in_threads(*functions: Callable[[], Any]) -> None:
+    """Runs the functions at once; the first exception of any of them is raised."""
+    failures: list[BaseException] = []
+    start = threading.Barrier(len(functions))
+
+    def guarded(function: Callable[[], Any]) -> None:
+        try:
+            start.wait(30)
+            function()
+        except BaseException as error:  # noqa: BLE001 (raised below)
+            failures.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(f,), daemon=True) for f in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive(), "a step never ended"
+    if failures:
+        raise failures[0]
+
+
+def aligned(size: int) -> np.ndarray:
+    """An array that begins at a multiple of 64 bytes: one that JAX uses without a copy."""
+    raw = np.zeros(size * 4 + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + size * 4].view(np.float32)
+
+
+@TIERS
+def test_readers_and_writers_of_the_same_variables(level):
+    """Buffers that are updated in place are taken from nobody who still needs them."""
+    v = tf.Variable(tf.zeros([1 << 12]))
+    x = tf.placeholder(tf.float32, [])
+    bump = v.assign_add(tf.fill([1 << 12], x)).op
+    total = tf.reduce_sum(v)
+    with session(level) as sess:
+        sess.run(v.initializer)
+
+        def write():
+            for _ in range(60):
+                sess.run(bump, {x: 1.0})
+
+        def read():
+            for _ in range(60):
+                value = sess.run(v)
+                assert (value == value[0]).all()
+
+        def compute():
+            for _ in range(60):
+                assert sess.run(total) % (1 << 12) == 0
+
+        in_threads(write, write, read, compute)
+        assert (sess.run(v) == 120).all()
+
+
+def test_a_plan_is_prepared_once_however_many_threads_ask(monkeypatch):
+    from runnel.runtime import session as session_module
+
+    made = []
+
+    class Counted(session_module.StepPlan):
+        def __init__(self, *args):
+            made.append(args[0])
+            super().__init__(*args)
+
+    monkeypatch.setattr(session_module, "StepPlan", Counted)
+    a, b = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
+    x, y = a + b, a - b
+    with tf.Session() as sess:
+
+        def work():
+            for _ in range(20):
+                assert sess.run([x, y], {a: 3.0, b: 1.0}) == [4.0, 2.0]
+                # The order of fetches and feeds makes no difference.
+                assert sess.run((y, x), {b: 1.0, a: 3.0}) == (2.0, 4.0)
+
+        in_threads(*[work] * 8)
+    assert len(made) == 1
+
+
+@TIERS
+def test_many_shapes_at_once(level):
+    x = tf.placeholder(tf.float32, [None])
+    y = tf.reduce_sum(x * 2.0)
+    with session(level) as sess:
+
+        def work(first):
+            for size in range(first, first + 12):
+                assert sess.run(y, {x: np.ones(size)}) == 2 * size
+
+        in_threads(*[lambda first=first: work(first) for first in (1, 5, 9)])
+
+
+@TIERS
+def test_a_variable_that_changes_its_shape_under_its_readers(level):
+    v = tf.Variable(tf.zeros([1]), validate_shape=False)
+    x = tf.placeholder(tf.float32, [None])
+    resize = tf.assign(v, x, validate_shape=False).op
+    size = tf.reduce_sum(tf.exp(v))
+    with session(level) as sess:
+        sess.run(v.initializer)
+
+        def write():
+            for i in range(60):
+                sess.run(resize, {x: np.zeros(1 + i % 3)})
+
+        def read():
+            for _ in range(60):
+                assert sess.run(size) in (1.0, 2.0, 3.0)
+
+        in_threads(write, read, read)
+
+
+@TIERS
+def test_closing_a_session_while_steps_run(level):
+    v = tf.Variable(tf.zeros([10]))
+    x = tf.placeholder(tf.float32, [])
+    # Two segments: the second finds that the variable is gone.
+    step = v.assign_add(tf.fill([10], tf.py_func(lambda a: a, [tf.reduce_sum(v) * x], tf.float32)))
+    sess = session(level)
+    sess.run(v.initializer)
+    sess.run(step, {x: 0.0})
+    started = threading.Barrier(4)
+
+    def work():
+        started.wait(30)
+        with pytest.raises((RuntimeError, tf.errors.CancelledError), match="closed"):
+            while True:
+                sess.run(step, {x: 0.0})
+
+    def close():
+        started.wait(30)
+        sess.close()
+
+    in_threads(work, work, work, close)
+
+
+@TIERS
+def test_an_array_may_be_reused_as_soon_as_run_returns(level):
+    """Also when nothing is fetched, so that nothing else waits for the step to end."""
+    size = 1 << 20
+    v = tf.Variable(tf.zeros([size]))
+    x = tf.placeholder(tf.float32, [size])
+    y = x
+    for _ in range(6):
+        y = tf.sin(y) + x
+    step = v.assign_add(y).op
+    put = v.assign(x).op
+    with session(level) as sess:
+        for batch in (aligned(size), np.zeros(size + 3, np.float32)[3:]):
+            sess.run(v.initializer)
+            for _ in range(3):
+                batch[:] = 1.0
+                sess.run(step, {x: batch})
+                batch[:] = 1000.0
+            value = 1.0
+            for _ in range(6):
+                value = np.sin(value) + 1.0
+            np.testing.assert_allclose(sess.run(v), 3 * value, rtol=1e-5)
+            batch[:] = 7.0
+            sess.run(put, {x: batch})
+            batch[:] = 8.0
+            assert (sess.run(v) == 7.0).all()
+
+
+@TIERS
+def test_what_is_fetched_is_the_callers_own(level):
+    """Views, identities and updates of the same memory come back as separate arrays."""
+    v = tf.Variable(tf.zeros([4]))
+    x = tf.placeholder(tf.float32, [4])
+    doubled = x * 2.0
+    put = v.assign(doubled)
+    fetches = [doubled, tf.reshape(doubled, [2, 2]), tf.identity(doubled), put, doubled[1:], v]
+    with session(level) as sess:
+        sess.run(v.initializer)
+        for _ in range(3):
+            fed = np.ones(4, np.float32)
+            values = sess.run([*fetches, x], {x: fed})
+            for value in values:
+                assert (value == value.flat[0]).all(), "another array's change shows here"
+                value[...] = 99.0
+            np.testing.assert_array_equal(sess.run(v), [2.0] * 4)
+            np.testing.assert_array_equal(fed, [1.0] * 4)
+
+
+@TIERS
+def test_a_part_of_a_partial_run_does_not_share_what_it_returned(level):
+    a, b = tf.placeholder(tf.float32, [2]), tf.placeholder(tf.float32, [])
+    y = a * 2.0
+    z = y * b
+    with session(level) as sess:
+        handle = sess.partial_run_setup([y, z], [a, b])
+        sess.partial_run(handle, y, {a: [1.0, 1.0]})[:] = 99.0
+        np.testing.assert_array_equal(sess.partial_run(handle, z, {b: 1.0}), [2.0, 2.0])
+
+
+@TIERS
+def test_a_step_inside_a_step(level):
+    v = tf.Variable(1.0)
+    bump = v.assign_add(1.0)
+    with session(level) as sess:
+
+        def inner(value):
+            return np.float32(value + sess.run(bump))
+
+        before = v * 10.0
+        nested = tf.py_func(inner, [before], tf.float32)
+        with tf.control_dependencies([nested]):
+            after = v.assign_add(100.0)
+        sess.run(v.initializer)
+        assert sess.run([before, nested, after]) == [10.0, 12.0, 102.0]
+        assert sess.run(v) == 102.0
+
+
+@TIERS
+@pytest.mark.parametrize("raised", [ValueError, KeyboardInterrupt, SystemExit])
+def test_an_exception_in_a_python_function_releases_the_locks(level, raised):
+    v = tf.Variable(0.0)
+    x = tf.placeholder(tf.float32, [])
+
+    def fails(value):
+        if value < 0:
+            raise raised("the function failed")
+        return value
+
+    # A string variable is updated in the segment in which the function runs.
+    text = tf.Variable("before")
+    step = tf.group(
+        v.assign_add(tf.py_func(fails, [x], tf.float32)),
+        text.assign(tf.py_func(lambda a: b"after", [x], tf.string)),
+    )
+    with session(level) as sess:
+        sess.run(tf.global_variables_initializer())
+        expected = tf.errors.OpError if raised is ValueError else raised
+        with pytest.raises(expected, match="the function failed"):
+            sess.run(step, {x: -1.0})
+        assert sess.run([v, text]) == [0.0, b"before"]
+        in_threads(*[lambda: sess.run(step, {x: 1.0})] * 2)
+        assert sess.run([v, text]) == [2.0, b"after"]
+
+
+_INTERRUPTED = """
+import os, random, signal, sys, threading, time
+import numpy as np
+import runnel as tf
+
+level, checked = int(sys.argv[1]), sys.argv[2] == "checked"
+config = tf.ConfigProto()
+config.graph_options.optimizer_options.global_jit_level = level
+a = tf.Variable(tf.zeros([300]))
+b = tf.Variable(tf.zeros([300]))
+x = tf.placeholder(tf.float32, [300])
+one = tf.check_numerics(x, "x") if checked else x
+step = tf.group(a.assign_add(one), b.assign(a - 0.0), b.assign_add(-2.0 * one))
+sess = tf.Session(config=config)
+sess.run(tf.global_variables_initializer())
+fed = np.ones(300, np.float32)
+sess.run(step, {x: fed})
+
+armed = False
+def handler(*_):
+    global armed
+    if armed:
+        armed = False  # one at a time, and only inside the try below
+        raise KeyboardInterrupt
+signal.signal(signal.SIGINT, handler)
+
+stop = False
+def interrupt():
+    rng = random.Random(5)
+    while not stop:
+        time.sleep(rng.uniform(0.0002, 0.002))
+        os.kill(os.getpid(), signal.SIGINT)
+thread = threading.Thread(target=interrupt, daemon=True)
+thread.start()
+
+completed, interrupted = 1, 0
+end = time.monotonic() + 2.0
+while time.monotonic() < end:
+    try:
+        armed = True
+        while True:
+            sess.run(step, {x: fed})
+            completed += 1
+            if completed % 50 == 0:
+                sess.run(a)
+    except KeyboardInterrupt:
+        interrupted += 1
+stop = True
+thread.join()
+
+found = []
+other = threading.Thread(target=lambda: found.extend(sess.run([a, b])), daemon=True)
+other.start()
+other.join(20)
+assert not other.is_alive(), "a lock is still held"
+a_value, b_value = found
+assert interrupted > 50, interrupted
+assert (a_value == a_value[0]).all() and (b_value == a_value - 2.0).all(), (a_value[0], b_value[0])
+assert completed <= a_value[0] <= completed + interrupted, (completed, a_value[0], interrupted)
+sess.run(step, {x: fed})
+print("whole")
+"""
+
+
+@pytest.mark.parametrize("checked", ["checked", "unchecked"])
+@TIERS
+def test_an_interrupt_at_any_moment_leaves_whole_state_and_no_lock(level, checked):
+    """Ctrl-C in a training loop, hundreds of times: each step has happened or it has not."""
+    result = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(_INTERRUPTED), str(level), checked],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert result.stdout.strip() == "whole", result.stderr[-2000:]
