@@ -11,7 +11,9 @@ from runnel.autodiff.gradients import (
     hessians,
 )
 from runnel.control_flow.conditional import case, cond
+from runnel.control_flow.functional import foldl, foldr, map_fn, scan
 from runnel.control_flow.loop import while_loop
+from runnel.control_flow.tensor_array import TensorArray
 from runnel.graph import errors
 from runnel.graph.apply import apply_op
 from runnel.graph.collections import GraphKeys

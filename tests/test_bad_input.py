@@ -161,7 +161,13 @@ class TestWhileRunning:
         y = x * 2.0
         with session(level) as sess:
             with refused(
-                tf.errors.InvalidArgumentError, "feed", "float32", "(3,)", line, "feed_dict", op=x.op
+                tf.errors.InvalidArgumentError,
+                "feed",
+                "float32",
+                "(3,)",
+                line,
+                "feed_dict",
+                op=x.op,
             ):
                 sess.run(y)
             np.testing.assert_array_equal(sess.run(y, {x: [1, 2, 3]}), [2, 4, 6])
@@ -216,7 +222,10 @@ class TestWhileRunning:
         with session(level) as sess:
             sess.run(table.initializer)
             with refused(
-                tf.errors.InvalidArgumentError, "indices[0] = 7 is not in [0, 4)", line, op=update.op
+                tf.errors.InvalidArgumentError,
+                "indices[0] = 7 is not in [0, 4)",
+                line,
+                op=update.op,
             ):
                 sess.run(update, {rows: [7, 1]})
             assert not sess.run(table).any()
@@ -250,7 +259,9 @@ class TestWhileRunning:
         x = tf.placeholder(tf.float32, [])
         y, line = tf.py_func(fails, [x], tf.float32), here()
         with session(level) as sess:
-            with refused(tf.errors.UnknownError, "KeyError", "no such thing", "fails", line, op=y.op):
+            with refused(
+                tf.errors.UnknownError, "KeyError", "no such thing", "fails", line, op=y.op
+            ):
                 sess.run(y, {x: 1.0})
             assert sess.run(x, {x: 1.0}) == 1.0
 

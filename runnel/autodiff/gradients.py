@@ -12,8 +12,10 @@ from contextlib import nullcontext
 from enum import Enum
 from typing import Any
 
+import runnel.autodiff.branches  # noqa: F401 (registers the gradients of control flow)
 from runnel.autodiff.aggregation import AggregationMethod, aggregate
 from runnel.autodiff.custom_gradient import custom_gradient_function
+from runnel.autodiff.loops import Loop, LoopLevel
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import DType
 from runnel.graph.gradient_registry import gradient_function
@@ -22,6 +24,7 @@ from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.shapes import compatible_dims, format_dims
 from runnel.graph.topological_order import topological_order
+from runnel.ops.control_flow import is_switch
 
 Gradient = Tensor | IndexedSlices
 
@@ -74,7 +77,8 @@ def gradients(
     with (
         graph.as_default(),
         graph.one_creation_site(),
-        name_scope(name, "gradients", [*targets, *sources]),
+        name_scope(name, "gradients", [*targets, *sources]) as scope,
+        graph._scopes.override(gradient_source=scope),
     ):
         seeds = [
             _initial_gradient(y, g, i)
@@ -154,8 +158,10 @@ class _Backward:
         stops: set[Tensor],
         aggregation_method: int | None,
         colocate: bool,
+        level: LoopLevel | None = None,
     ) -> None:
         self.graph = graph
+        self.level = level or LoopLevel.current(graph)
         self.sources = sources
         self.stops = stops
         self.aggregation_method = aggregation_method
@@ -181,31 +187,36 @@ class _Backward:
             ]
             if op in on_path and any(total is not None for total in passed):
                 self._propagate(op, passed, on_path)
+        for x in self.sources:
+            if x not in found and x in self.arrived:  # at the boundary of a loop's body
+                found[x] = self._sum(x)
         return [found.get(x) for x in self.sources]
 
-    def _schedule(self, targets: Sequence[Tensor]) -> list[Operation]:
-        """The ancestors of the targets, producers first."""
-        seen: set[Operation] = set()
-        stack = [t.op for t in targets]
+    def _schedule(self, targets: Sequence[Tensor]) -> list[Any]:
+        """The ancestors of the targets, producers first; a loop counts as one of them."""
+        producers = self.level.producers
+        seen: set[Any] = set()
+        stack = producers(targets)
         while stack:
             op = stack.pop()
             if op in seen:
                 continue
             seen.add(op)
-            stack += [tensor.op for tensor in op.inputs]
+            stack += producers(op.inputs)
         ordered = sorted(seen, key=lambda op: op.id)
-        if any(tensor.op.id >= op.id for op in ordered for tensor in op.inputs):
+        if any(source.id >= op.id for op in ordered for source in producers(op.inputs)):
             # An input was replaced by a newer tensor.
-            return topological_order(ordered, lambda op: [tensor.op for tensor in op.inputs])
+            return topological_order(ordered, lambda op: producers(op.inputs))
         return ordered
 
-    def _on_path(self, schedule: Iterable[Operation]) -> set[Operation]:
+    def _on_path(self, schedule: Iterable[Any]) -> set[Any]:
         """Operations that have a source among their (indirect) inputs."""
         wanted = set(self.sources)
         on_path: set[Operation] = set()
         for op in schedule:
             for tensor in op.inputs:
-                if tensor in wanted or (tensor.op in on_path and tensor not in self.stops):
+                leads = self.level.producer(tensor) in on_path and tensor not in self.stops
+                if tensor in wanted or leads:
                     on_path.add(op)
                     break
         return on_path
@@ -216,7 +227,12 @@ class _Backward:
             return None
         return aggregate(parts, self.aggregation_method)
 
-    def _propagate(self, op: Operation, sums: list[Any], on_path: set[Operation]) -> None:
+    def _propagate(self, op: Any, sums: list[Any], on_path: set[Any]) -> None:
+        wanted = set(self.sources)
+        if isinstance(op, Loop):
+            leads = [t in wanted or self.level.producer(t) in on_path for t in op.inputs]
+            self._send(op.inputs, op.gradients(sums, leads, self._walk), on_path)
+            return
         function = self._gradient_function(op)
         if function is None:
             return
@@ -229,18 +245,35 @@ class _Backward:
             result = function(op, *grads)
             into = list(result) if isinstance(result, list | tuple) else [result]
             self._check_result(op, into)
+        self._send(op.inputs, into, on_path)
+
+    def _send(self, tensors: Sequence[Tensor], grads: Sequence[Any], on_path: set[Any]) -> None:
         wanted = set(self.sources)
-        for tensor, grad in zip(op.inputs, into, strict=True):
+        for tensor, grad in zip(tensors, grads, strict=True):
             if grad is None or not is_trainable(tensor.dtype):
                 continue
-            if tensor in wanted or tensor.op in on_path:
+            if tensor in wanted or self.level.producer(tensor) in on_path:
                 self.arrived.setdefault(tensor, []).append(grad)
+
+    def _walk(
+        self,
+        targets: Sequence[Tensor],
+        seeds: Sequence[Gradient],
+        sources: Sequence[Tensor],
+        level: LoopLevel,
+    ) -> list[Any]:
+        """The gradients within one iteration of a loop."""
+        inner = _Backward(
+            self.graph, sources, self.stops, self.aggregation_method, self.colocate, level
+        )
+        return inner.run(targets, seeds)
 
     @staticmethod
     def _or_zeros(tensor: Tensor, total: Gradient | None) -> Any:
         """A gradient function sees zeros where only other outputs received a gradient."""
         if (
             total is not None
+            or is_switch(tensor.op)  # the zeros must be dead where the gradient is alive
             or not is_trainable(tensor.dtype)
             or tensor.dtype.name in ("resource", "variant")
         ):

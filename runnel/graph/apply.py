@@ -26,10 +26,11 @@ def apply_op(op_def: OpDef, inputs: Sequence[Any], attrs: dict[str, Any], name: 
         op = _apply_to_tensors(graph, op_def, inputs, attrs, name)
         if op is not None:
             return op.outputs[0] if op_def.has_single_output else group_outputs(op)
-    other = _graph_of(inputs)
-    if other is not None and other is not graph:
-        with other.as_default():
-            return _apply_general(other, op_def, inputs, attrs, name)
+    if not (inputs and type(inputs[0]) is Tensor and inputs[0].op.graph is graph):
+        other = _graph_of(inputs)
+        if other is not None and other is not graph:
+            with other.as_default():
+                return _apply_general(other, op_def, inputs, attrs, name)
     return _apply_general(graph, op_def, inputs, attrs, name)
 
 
@@ -118,7 +119,7 @@ def _apply_general(
     # Constants made of Python values are named "<op>/<argument>", as TensorFlow names them.
     if name is not None and name.endswith("/"):
         scope_name = name
-    elif all(type(v) is Tensor for v in inputs):
+    elif all([type(v) is Tensor for v in inputs]):
         scope_name = ""
     else:
         with graph._lock:
@@ -136,11 +137,12 @@ def _apply_general(
         scopes.name, scopes.site = outer
     for tensor in flat:
         if tensor.op.graph is not graph:
+            _graph_of(inputs)  # explains inputs of different graphs
             raise ValueError(f"{tensor!r} is not an element of this graph.")
     complete = _with_defaults(op_def, known)
     types = output_types(op_def, complete)
     op = graph.add_op(op_def, flat, complete, types, scope_name or name, 5)
-    return group_outputs(op)
+    return op.outputs[0] if op_def.has_single_output else group_outputs(op)
 
 
 def _convert_argument(
@@ -249,7 +251,7 @@ def _require_allowed(op_def: OpDef, argument: Argument, tensor: Tensor) -> None:
 def _infer(op_def: OpDef, attr: str, value: Any, known: dict[str, Any]) -> None:
     value = normalize_attr(op_def, attr, value)
     given = known.setdefault(attr, value)
-    if given != value:
+    if given is not value and given != value:
         raise ValueError(f"{op_def.name}: {attr} is {given} by one input and {value} by another")
 
 

@@ -266,9 +266,8 @@ def constant_tensor(
     array.setflags(write=False)
     wanted = dtype or as_dtype(array.dtype)
     graph = get_default_graph()
-    op = graph.add_op(
-        get_op_def("Const"), (), {"value": array, "dtype": wanted}, (wanted,), name or "Const"
-    )
+    attrs = {"value": array, "dtype": wanted}
+    op = graph.add_op(get_op_def("Const"), (), attrs, (wanted,), name or "Const", dims=array.shape)
     return op.outputs[0]
 
 

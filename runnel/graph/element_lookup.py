@@ -37,10 +37,10 @@ class ElementLookup:
                 kinds = "an Operation" if allow_operation else "a Tensor"
                 raise TypeError(f"Cannot use {obj!r} here: {kinds} is needed.")
             if obj.graph is not self:
-                op = obj.op if isinstance(obj, Tensor) else obj
+                source = obj.op if isinstance(obj, Tensor) else obj
                 raise ValueError(
                     f"{obj!r} is not an element of this graph: it was created in another one, at "
-                    f"{op.creation_site()[-1].splitlines()[0]}. Create it inside "
+                    f"{source.creation_site()[-1].splitlines()[0]}. Create it inside "
                     "`with graph.as_default():`, or use a session of its graph "
                     "(tf.Session(graph=...))."
                 )

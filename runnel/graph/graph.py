@@ -87,8 +87,12 @@ class Graph(GraphScopes, CollectionStore):
         output_types: Sequence[DType],
         name: str | None,
         site_depth: int = 3,
+        dims: tuple[int, ...] | None = None,
     ) -> Operation:
-        """Appends an operation whose inputs and attributes are already checked and complete."""
+        """Appends an operation whose inputs and attributes are already checked and complete.
+
+        ``dims`` is the shape of its output, where the caller knows it.
+        """
         scopes = self._scopes
         if self._finalized:
             self._check_not_finalized()
@@ -111,7 +115,10 @@ class Graph(GraphScopes, CollectionStore):
                 self._apply_scopes(op, scopes)
             if op_def.takes_reference:
                 colocate(op, (*scopes.colocation, inputs[0].op))  # state is updated where it is
-            infer_shapes(op)
+            if dims is None:
+                infer_shapes(op)
+            else:
+                op.outputs[0].dims = dims
             op.id = len(self._ops)
             self._ops.append(op)
             self._by_name[full_name] = op

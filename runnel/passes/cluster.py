@@ -2,7 +2,8 @@
 
 Each node gets the earliest *phase* that its inputs, control edges and state allow; even phases
 compile, odd ones run on the host. A phase is convex by construction: nothing leaves it and
-comes back. A whole training step is usually one compiled segment.
+comes back. A whole training step is usually one compiled segment. A constant belongs to every
+segment that uses it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from runnel.passes.program import Node, Program
 from runnel.passes.state_access import StateAccess
 
 _HOST_TYPES = frozenset({dtypes.string, dtypes.variant, dtypes.resource})
+# Strings among the data of these only explain a failure, which the interpreter does.
+_EXPLAINING = frozenset({"Assert"})
 _MAX_SPECIALIZED_RANK = 1
 
 
@@ -47,9 +50,12 @@ def cluster(program: Program, state: StateAccess, device: str) -> list[Segment]:
     phases: dict[int, list[Node]] = {}
     for node in program.nodes:
         host = not known.visit(node, state, device)
+        if known.is_constant(node):
+            phase_of_node[node] = 0
+            continue
         earliest = 0
         for value in node.inputs:
-            phase = phase_of_value[value]
+            phase = phase_of_value.get(value, 0)
             if phase > earliest:
                 earliest = phase
         for control in node.control:
@@ -77,7 +83,23 @@ def cluster(program: Program, state: StateAccess, device: str) -> list[Segment]:
         for value in node.outputs:
             phase_of_value[value] = phase
         phases.setdefault(phase, []).append(node)
+    _place_constants(program, phases, known.constants)
     return _segments(program, phases, state, known)
+
+
+def _place_constants(
+    program: Program, phases: dict[int, list[Node]], constants: dict[int, Node]
+) -> None:
+    """Adds to each phase the constants that it uses; to the host's first those fetched."""
+    used = {
+        phase: dict.fromkeys(v for node in nodes for v in node.inputs if v in constants)
+        for phase, nodes in phases.items()
+    }
+    fetched = [value for value in program.fetches if value in constants]
+    if fetched:
+        used.setdefault(1, {}).update(dict.fromkeys(fetched))
+    for phase, values in used.items():
+        phases[phase] = [*(constants[value] for value in values), *phases.get(phase, ())]
 
 
 def _segments(
@@ -92,6 +114,7 @@ def _segments(
     for value in program.fetches:
         last_phase_using[value] = beyond
     segments = []
+    fetched = set(program.fetches)
     for phase in sorted(phases):
         nodes = phases[phase]
         defined = {value for node in nodes for value in node.outputs}
@@ -105,7 +128,9 @@ def _segments(
             value
             for node in nodes
             for value in node.outputs
-            if last_phase_using.get(value, -1) > phase and value not in state.handles
+            if last_phase_using.get(value, -1) > phase
+            and value not in state.handles
+            and (value not in known.constants or (phase == 1 and value in fetched))
         ]
         compilable = phase % 2 == 0
         needed = known.needed(nodes) if compilable else frozenset()
@@ -132,6 +157,7 @@ class _KnownValues:
 
     def __init__(self, program: Program) -> None:
         self._infos = program.infos
+        self.constants: dict[int, Node] = {}
         self._known: set[int] = {
             value for value in program.feeds.values() if self._can_specialize(value)
         }
@@ -141,10 +167,18 @@ class _KnownValues:
         small = info.dims is not None and len(info.dims) <= _MAX_SPECIALIZED_RANK
         return small and (info.dtype.is_integer or info.dtype.is_bool)
 
+    def is_constant(self, node: Node) -> bool:
+        """True for a constant that has been visited."""
+        return bool(node.outputs) and node.outputs[0] in self.constants
+
     def visit(self, node: Node, state: StateAccess, device: str) -> bool:
         """Notes what ``node`` makes known; returns whether it can be compiled."""
         op_def = node.op_def
         if op_def.variable:
+            return True
+        if op_def.name == "Const" and not node.control:
+            self.constants[node.outputs[0]] = node
+            self._known.add(node.outputs[0])
             return True
         compilable = (
             op_def.can_compile(device, node.dtype)
@@ -179,8 +213,11 @@ class _KnownValues:
 
     def _has_host_types(self, node: Node, state: StateAccess) -> bool:
         infos = self._infos
+        allowed = self.constants if node.op_def.name in _EXPLAINING else ()
         return any(
-            infos[value].dtype.base_dtype in _HOST_TYPES and value not in state.variable_of
+            infos[value].dtype.base_dtype in _HOST_TYPES
+            and value not in state.variable_of
+            and value not in allowed
             for value in (*node.inputs, *node.outputs)
         )
 

@@ -1,7 +1,7 @@
 """The frames of a program: which loop each node runs in, and in which order its nodes begin.
 
-A frame is what ``Enter`` ops of one name lead into; the whole step is the outermost. A node runs in
-the frame from which its inputs come: ``Enter`` leads into a child frame, ``Exit`` back to its parent.
+A frame is what ``Enter`` ops of one name lead into; the whole step is the outermost. A node runs
+in the frame from which its inputs come: ``Enter`` leads into a child, ``Exit`` back to the parent.
 
 Within an iteration nodes begin in the order of construction, as far as edges allow. A child frame
 is one item of that order: it runs, all iterations of it, when everything that enters it is there.
@@ -165,9 +165,7 @@ def _is_back_edge(producer: Node, consumer: Node) -> bool:
     return producer.op_def.name in NEXT_ITERATIONS and consumer.op_def.name in MERGES
 
 
-def _mixed(
-    node: Node, one: tuple[Node, Frame], other: tuple[Node, Frame]
-) -> InvalidArgumentError:
+def _mixed(node: Node, one: tuple[Node, Frame], other: tuple[Node, Frame]) -> InvalidArgumentError:
     def where(found: tuple[Node, Frame]) -> str:
         source, frame = found
         return f"{source.op.name!r} is {f'in the loop {frame.name!r}' if frame.name else 'in none'}"

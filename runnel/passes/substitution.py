@@ -129,21 +129,9 @@ class Rewriter:
         complete = {**op_def.defaults, **attrs}
         for argument, value in zip(op_def.inputs, inputs, strict=True):
             if argument.type_attr is not None:
-                complete.setdefault(argument.type_attr, self.infos[value].dtype.base_dtype)
                 complete[argument.type_attr] = self.infos[value].dtype.base_dtype
         (dtype,) = output_types(op_def, complete)
         value = self._program.new_value(ValueInfo(dtype, dims))
         current = self._current
         self._append(Node(current.op, op_def, inputs, (value,), current.control, complete))
-        return value
-
-    def emit_constant(self, array: np.ndarray) -> int:
-        """Adds a constant."""
-        from runnel.graph.dtypes import as_dtype
-
-        assert self._current is not None
-        dtype = as_dtype(array.dtype)
-        value = self._program.new_value(ValueInfo(dtype, array.shape))
-        attrs = {"value": array, "dtype": dtype}
-        self._append(Node(self._current.op, get_op_def("Const"), (), (value,), (), attrs))
         return value

@@ -177,7 +177,9 @@ def compile_segment(
     large = [
         i
         for i, value in enumerate(code.template)
-        if isinstance(value, np.ndarray) and value.nbytes > _MAX_EMBEDDED_BYTES
+        if isinstance(value, np.ndarray)
+        and value.dtype != object
+        and value.nbytes > _MAX_EMBEDDED_BYTES
     ]
     in_place = [load_of.get(v) in donated for v in stored]
     executable = Executable(None, donated, kept, in_place, {}, [], [], argument_inputs, [])

@@ -7,7 +7,6 @@ interprets never needs it. So JAX is asked only where an accelerator may be pres
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -57,8 +56,3 @@ def list_devices() -> list[DeviceAttributes]:
                 limit = (device.memory_stats() or {}).get("bytes_limit", 0)
                 devices.append(DeviceAttributes(f"{prefix}{kind}:{index}", kind, limit))
     return devices
-
-
-def jax_is_loaded() -> bool:
-    """True when something in this process has imported JAX."""
-    return "jax" in sys.modules

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from runnel.graph.conversion import make_array
+from runnel.graph.dtypes import DType
 from runnel.graph.graph import Graph
 from runnel.graph.operation import Tensor
 from runnel.graph.shapes import compatible_dims, format_dims
@@ -82,14 +83,9 @@ def _convert(tensor: Tensor, value: Any) -> np.ndarray:
         if array.dtype.kind in "OSU" or (array.dtype.kind == "c" and not dtype.is_complex):
             kind = {"S": "bytes", "U": "strings", "O": "Python objects"}.get(array.dtype.kind)
             raise TypeError(f"its values are {kind or array.dtype.name}")
-        with np.errstate(all="ignore"):
-            converted = array.astype(dtype.np_dtype, copy=False)
-        if dtype.is_integer and converted is not array and not _survives(array, converted):
-            raise TypeError(
-                f"values such as {_lost(array, converted)} have no equal in {dtype.name}; "
-                "round or cast them first, or use a placeholder of another type"
-            )
-        return converted
+        if dtype.is_integer and array.dtype != dtype.np_dtype:
+            return _to_integers(array, dtype)
+        return array.astype(dtype.np_dtype, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"Cannot feed {type(value).__name__} for Tensor {tensor.name!r}, which takes "
@@ -102,11 +98,14 @@ def _site(tensor: Tensor) -> str:
     return f"\n  {tensor.name} was created at {tensor.op.creation_site()[-1]}"
 
 
-def _survives(array: np.ndarray, converted: np.ndarray) -> bool:
-    """True when the conversion to an integer type has kept every value."""
-    return bool(np.all(converted == array))
-
-
-def _lost(array: np.ndarray, converted: np.ndarray) -> Any:
-    """The first value that a conversion has changed."""
-    return array[np.asarray(converted != array)].flat[0]
+def _to_integers(array: np.ndarray, dtype: DType) -> np.ndarray:
+    """``array`` in an integer type; an error unless every value has its equal there."""
+    with np.errstate(all="ignore"):
+        converted = array.astype(dtype.np_dtype)
+    lost = np.asarray(converted != array)
+    if lost.any():
+        raise TypeError(
+            f"values such as {array[lost].flat[0]} have no equal in {dtype.name}; round or cast "
+            "them first, or use a placeholder of another type"
+        )
+    return converted

@@ -1,4 +1,13 @@
-"""What a session takes from ``ConfigProto``."""
+"""What a session takes from ``ConfigProto``.
+
+Acted upon: ``graph_options.optimizer_options.global_jit_level`` (-1 never compiles, 1 always does),
+``graph_options.optimizer_options.opt_level`` (-1 runs a step as it was described, without any
+rewriting), ``operation_timeout_in_ms`` (the deadline of every step that sets none itself). Every
+other field is accepted and has nothing to decide here: ``allow_soft_placement`` (a step runs on one
+device), ``log_device_placement``, ``gpu_options``, the sizes of thread pools (XLA's own).
+
+Of ``RunOptions``: ``timeout_in_ms``, ``trace_level`` and ``output_partition_graphs``.
+"""
 
 from __future__ import annotations
 

@@ -121,6 +121,11 @@ class StepPlan:
             self._read_fetched_variables(ready, values)
         return _to_caller([values[number] for number in ready.fetches])
 
+    @property
+    def feeds(self) -> tuple[Tensor, ...]:
+        """The tensors whose values :meth:`run` takes, in their order."""
+        return self._build[2]
+
     def operations(self) -> list[Operation]:
         """The operations that this plan runs, in their order."""
         return [node.op for node in prune(*self._build).nodes]
@@ -148,19 +153,19 @@ def to_caller(value: Any) -> Any:
     What a variable or a constant holds is not writable. A view may share its memory with that,
     or with another fetch.
     """
-    if isinstance(value, np.ndarray):
-        array = value if value.flags.writeable and value.base is None else value.copy()
-    elif isinstance(value, np.generic):
+    if isinstance(value, np.generic):
         return value
-    else:
-        array = np.array(value)
-    return array[()] if array.ndim == 0 else array
+    if not isinstance(value, np.ndarray):
+        value = np.array(value)
+    if value.ndim == 0:
+        return value[()]
+    return value if value.base is None and value.flags.writeable else value.copy()
 
 
 def _to_caller(values: list[Any]) -> list[Any]:
     """:func:`to_caller` of each; no two share an array."""
     fetched = [to_caller(value) for value in values]
-    if len(set(map(id, fetched))) < len(fetched):
+    if len(fetched) > 1 and len(set(map(id, fetched))) < len(fetched):
         return _without_aliases(fetched)
     return fetched
 

@@ -205,7 +205,7 @@ class BaseSession:
         if options.output_partition_graphs:
             from runnel.runtime.tracing import add_partition_graph
 
-            add_partition_graph(run_metadata, plan.operations())
+            add_partition_graph(run_metadata, plan.operations(), plan.feeds)
         if options.trace_level < options.FULL_TRACE:
             return plan.run(feeds, deadline)
         from runnel.runtime.tracing import StepTracer

@@ -67,8 +67,11 @@ class WriterLocks:
         return release
 
 
-def store_all(cells: Sequence[Cell], values: Iterable[Any]) -> None:
+def store_all(cells: Sequence[Cell], values: Sequence[Any]) -> None:
     """Gives each cell its value; an interrupt comes before or after, not between."""
+    if len(cells) == 1:
+        cells[0].value = values[0]
+        return
     deque(map(setattr, cells, itertools.repeat("value"), values), 0)
 
 

@@ -20,7 +20,7 @@ from runnel.runtime.state import Cell, StateStore, WriterLocks, as_numpy, owned,
 
 
 class Reference:
-    """Denotes a variable; ``value`` is the one that an update left, None for the variable itself."""
+    """Denotes a variable; ``value`` is what an update left, None for the variable itself."""
 
     __slots__ = ("variable", "cell", "value")
 
@@ -39,7 +39,9 @@ class StepVariables:
 
     def __init__(self, program: Program, store: StateStore, streams: RandomStreams) -> None:
         self.store = store
-        self.cells = {node.op: store.cell(node.op) for node in program.nodes if node.op_def.variable}
+        self.cells = {
+            node.op: store.cell(node.op) for node in program.nodes if node.op_def.variable
+        }
         self.streams = {
             node.op: streams.cell(node.op)
             for node in program.nodes

@@ -88,6 +88,8 @@ class SegmentRunner:
         self._streams = [(streams.cell(op), slot, drawn) for op, slot, drawn in code.streams]
         written = [*self._stored, *(cell for cell, *_ in self._streams)]
         self._writers = WriterLocks(written) if written else None
+        # The usual case of a small step, for which the lock itself serves.
+        self._only_writer = written[0].writer if len(set(written)) == 1 else None
         loads = [(cell, variable) for cell, _, variable, _ in self._loads]
         self._variants = Variants(program, segment, loads, store)
         self.is_heavy = any(node.op_def.heavy for node in segment.nodes)
@@ -141,9 +143,7 @@ class SegmentRunner:
             and not variant.refused
         )
 
-    def _run_observed(
-        self, inputs: list[Any], deadline: float | None, observer: Any
-    ) -> list[Any]:
+    def _run_observed(self, inputs: list[Any], deadline: float | None, observer: Any) -> list[Any]:
         if not self._must_compile():
             return self._interpret(inputs, deadline, observer)
         start = time.perf_counter_ns()
@@ -159,6 +159,9 @@ class SegmentRunner:
     def _interpret(self, inputs: list[Any], deadline: float | None, observer: Any) -> list[Any]:
         if self._writers is None:
             return self._interpret_locked(inputs, deadline, observer)
+        if self._only_writer is not None:
+            with self._only_writer:
+                return self._interpret_locked(inputs, deadline, observer)
         release = self._writers.acquire()
         try:
             return self._interpret_locked(inputs, deadline, observer)
@@ -211,19 +214,25 @@ class SegmentRunner:
 
     def _compile(self, variant: Variant, inputs: list[Any]) -> Any:
         """The executable for ``variant``; None when there is none, but interpreting works."""
+        failure: Exception | None = None
         with self._compile_lock:
             if variant.executable is None and not variant.refused:
                 try:
                     variant.executable = self._compiled(inputs)
-                except Exception as error:
-                    if self._must_compile() or variant.runs == 0:
-                        raise
-                    # These very shapes have been interpreted; so they are from now on.
-                    variant.refused = True
-                    logger.warning("A step stays interpreted: compiling it failed: %s", error)
-                else:
                     self._variants.note_compiled(variant)
+                except Exception as error:  # noqa: BLE001 (dealt with below)
+                    failure = error
+        if failure is None:
             return variant.executable
+        if self._must_compile() or variant.runs == 0:
+            # Tracing meets a wrong shape before any check of values; the interpreter finds the
+            # first mistake, and the words are the same in both tiers.
+            self._raise_if_interpreting_fails(inputs)
+            raise failure
+        # These very shapes have been interpreted; so they are from now on.
+        variant.refused = True
+        logger.warning("A step stays interpreted: compiling it failed: %s", failure)
+        return None
 
     def _compiled(self, inputs: list[Any]) -> Any:
         from runnel.runtime import compiler
@@ -341,8 +350,7 @@ class SegmentRunner:
 
     def _explain_failure(self, executable: Any, inputs: list[Any]) -> None:
         """Raises the error that the interpreter finds; the state is what it was before."""
-        if self._can_interpret:
-            self._interpreted_slots(inputs, None, None)
+        self._raise_if_interpreting_fails(inputs)
         names = ", ".join(repr(node.op.name) for node in executable.checked)
         why = "but does not fail when interpreted" if self._can_interpret else "at run time"
         raise errors.InvalidArgumentError(
@@ -350,6 +358,10 @@ class SegmentRunner:
             executable.checked[0].op,
             f"A check in this compiled step failed, {why} (one of: {names})",
         )
+
+    def _raise_if_interpreting_fails(self, inputs: list[Any]) -> None:
+        if self._can_interpret:
+            self._interpreted_slots(inputs, None, None)
 
     def _device_error(self, error: Exception) -> errors.OpError:
         """An error of the device as TensorFlow would class it, with the step it happened in."""

@@ -1,4 +1,4 @@
-"""RunMetadata: what a step did, op by op, for TensorBoard and the timeline; and of what it was made.
+"""RunMetadata: what a step did, op by op, for TensorBoard and the timeline; and its graph.
 
 A traced step is interpreted, so that each operation has a time of its own. Where compiling is
 forced (by ``global_jit_level``, or on an accelerator) a compiled segment has one entry.
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.graph.operation import Operation
+from runnel.graph.operation import Operation, Tensor
 from runnel.passes.program import Node
 from runnel.runtime.devices import default_device_kind
 
@@ -64,7 +64,9 @@ def _names(op: Operation) -> str:
     return ", ".join(tensor.name for tensor in op.inputs)
 
 
-def add_partition_graph(run_metadata: Any, operations: Iterable[Operation]) -> None:
+def add_partition_graph(
+    run_metadata: Any, operations: Iterable[Operation], feeds: Iterable[Tensor]
+) -> None:
     """Adds the graph of a step, pruned to what it runs, to ``run_metadata.partition_graphs``.
 
     A tensor that is fed has a placeholder in place of the operation that would compute it.
@@ -74,18 +76,21 @@ def add_partition_graph(run_metadata: Any, operations: Iterable[Operation]) -> N
     graph = run_metadata.partition_graphs.add()
     graph.versions.producer = GRAPH_DEF_VERSION
     members = dict.fromkeys(operations)
-    fed: set[str] = set()
+    fed: dict[Tensor, str] = {}
+    for tensor in feeds:
+        op, index = tensor.op, tensor.value_index
+        # Its own name, unless the operation is there for another of its outputs.
+        alone = index == 0 and op not in members
+        fed[tensor] = op.name if alone else f"{op.name}/fed_{index}"
+        placeholder = graph.node.add(name=fed[tensor], op="Placeholder")
+        placeholder.attr["dtype"].type = tensor.dtype.base_dtype.as_datatype_enum
+        placeholder.attr["shape"].shape.CopyFrom(tensor.shape.as_proto())
     for op in members:
         node = operation_to_node_def(op)
         for position, tensor in enumerate(op.inputs):
-            if tensor.op not in members:
-                name = f"_arg_{tensor.op.name}_{tensor.value_index}"
-                if name not in fed:
-                    placeholder = graph.node.add(name=name, op="Placeholder")
-                    placeholder.attr["dtype"].type = tensor.dtype.base_dtype.as_datatype_enum
-                    placeholder.attr["shape"].shape.CopyFrom(tensor.shape.as_proto())
-                    fed.add(name)
-                node.input[position] = name
-        for control in [c for c in op.control_inputs if c not in members]:
-            node.input.remove(f"^{control.name}")
+            if tensor in fed:
+                node.input[position] = fed[tensor]
+        for control in op.control_inputs:
+            if control not in members:
+                node.input.remove(f"^{control.name}")
         graph.node.append(node)

@@ -14,7 +14,7 @@ from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import DType
 from runnel.graph.graph import get_default_graph
 from runnel.graph.operation import Operation, Tensor
-from runnel.graph.shapes import TensorShape
+from runnel.graph.shapes import TensorShape, as_shape
 from runnel.ops import state
 from runnel.ops.control import identity
 from runnel.variables.construction import (
@@ -62,7 +62,7 @@ class RefVariable(Variable):
         self._save_slice_info = None
         graph = graph_of(initial_value)
         with (
-            graph.as_default(),
+            nullcontext() if graph is get_default_graph() else graph.as_default(),
             graph.one_creation_site(),
             graph.control_dependencies(None),  # it is initialised in a step of its own
             graph.name_scope("Variable" if name is None else name) as scope,
@@ -87,7 +87,7 @@ class RefVariable(Variable):
             if shape is None and validate_shape:
                 shape = value.shape
             self._variable: Tensor = state.variable_op(
-                shape=TensorShape(shape), dtype=value.dtype.base_dtype, name=scope
+                shape=as_shape(shape), dtype=value.dtype.base_dtype, name=scope
             )
         if validate_shape and not value.shape.is_fully_defined():
             raise ValueError(

@@ -189,3 +189,27 @@ def test_gradient_checker_accepts_right_and_rejects_wrong_gradients():
         theory, numeric = tf.test.compute_gradient(x, [2, 3], tf.reduce_sum(x, 1), [2])
         assert theory.shape == numeric.shape == (6, 2)
         assert tf.test.compute_gradient_error(z, [2], z * z, [2]) < 1e-6
+
+
+def test_an_input_that_was_replaced_by_a_newer_tensor_is_differentiated_through():
+    x = tf.placeholder(tf.float32, [])
+    a = tf.identity(x)
+    y = a * a
+    cube = x * x * x
+    a.op._update_input(0, cube)
+    assert run_both([y, tf.gradients(y, x)[0]], {x: 2.0}) == [64.0, 192.0]  # x ** 6, 6 x ** 5
+
+
+def test_a_custom_gradient_of_several_arguments_and_of_a_copied_graph():
+    @tf.custom_gradient
+    def product(a, b):
+        return a * b, lambda dy: (dy * b * 10.0, dy * a * 100.0)
+
+    x, y = tf.constant(2.0, name="x"), tf.constant(3.0, name="y")
+    z = tf.identity(product(x, y), name="z")
+    assert run_both(tf.gradients(z, [x, y])) == [30.0, 200.0]
+    original = tf.get_default_graph()
+    with tf.Graph().as_default():
+        z, x = tf.import_graph_def(original.as_graph_def(), return_elements=["z:0", "x:0"])
+        with pytest.raises(ValueError):  # its gradient is made of the first graph's tensors
+            tf.gradients(z, x)

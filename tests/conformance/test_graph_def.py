@@ -14,10 +14,19 @@ import tensorflow.compat.v1 as reference
 
 import runnel
 from tests.conformance import exchange
-from tests.conformance.op_examples import arrays, effects, elementwise, neural, random, state
+from tests.conformance.op_examples import (
+    arrays,
+    control_flow,
+    effects,
+    elementwise,
+    neural,
+    random,
+    state,
+)
 
 # Op types without an example, and why.
 NOT_EXCHANGED = {
+    "Abort": "it ends TensorFlow's process",
     "InitializedValue": "TensorFlow has none; it is made by runnel for its own use",
     "ResourceInitializedValue": "TensorFlow has none; it is made by runnel for its own use",
     "PyFunc": "its function lives in one process; it has no meaning in a file",
@@ -29,7 +38,7 @@ NOT_EXCHANGED = {
     "BatchNormWithGlobalNormalizationGrad": "likewise, from version 9",
 }
 EXAMPLES: dict[str, Any] = {}
-for family in (elementwise, arrays, neural, state, effects, random):
+for family in (elementwise, arrays, neural, state, effects, random, control_flow):
     EXAMPLES |= family.EXAMPLES
 
 REGISTERED = sorted(runnel.registered_ops())

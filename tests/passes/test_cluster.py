@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import runnel as tf
 from runnel.passes.cluster import cluster
 from runnel.passes.prune import prune
 from runnel.passes.state_access import StateAccess
 from runnel.runtime import compiler
-from tests.both_tiers import COMPILED, run_both, session
+from tests.both_tiers import COMPILED, INTERPRETED, run_both, session
 
 
 def segments(fetches, feeds=(), targets=()):
@@ -92,3 +93,60 @@ def test_strings_run_on_the_host_beside_compiled_arithmetic():
     text, value = run_both([tf.identity(s), x * 2.0], {s: "hello", x: [1, 2]})
     assert text == b"hello"
     np.testing.assert_array_equal(value, [2, 4])
+
+
+def test_a_constant_is_known_to_every_segment_that_uses_it():
+    x = tf.placeholder(tf.float32, [None])
+    shape = tf.constant([2, -1])
+    before = tf.reshape(x, shape)
+    middle = tf.py_func(lambda v: v * 2, [before], tf.float32)
+    after = tf.reshape(tf.transpose(middle), shape)
+    found = segments([after], [x])
+    assert [s.compilable for s in found] == [True, False, True]
+    assert not any(s.specialized for s in found)
+    expected = (np.arange(6).reshape(2, 3) * 2).T.reshape(2, -1)
+    np.testing.assert_array_equal(run_both(after, {x: np.arange(6)}), expected)
+    run_both([shape, after], {x: np.arange(6)})
+
+
+def test_an_assertion_with_a_message_compiles_with_the_step_that_it_guards():
+    v = tf.Variable(1.0)
+    x = tf.placeholder(tf.float32, [])
+    update = v.assign_add(x)
+    check = tf.Assert(x > 0.0, ["x must be positive, not", x])
+    (segment,) = segments([], [x], [update.op, check])
+    assert segment.compilable
+    with session(COMPILED) as sess:
+        sess.run(v.initializer)
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"positive, not.*-2"):
+            sess.run([update, check], {x: -2.0})
+        assert sess.run(v) == 1.0
+
+
+def test_a_shape_computed_from_many_numbers_compiles():
+    """Too many to compute with NumPy for speed's sake; but the shape must be known."""
+    x = tf.placeholder(tf.float32, [None])
+    n = tf.reduce_sum(tf.ones_like(tf.range(20_000))) // 10_000
+    y = tf.reshape(x, [n, -1]) * 2.0
+    (segment,) = segments([y], [x])
+    assert segment.compilable
+    assert run_both(y, {x: np.ones(6)}).shape == (2, 3)
+
+
+def test_what_the_world_sees_happens_in_the_order_of_construction():
+    """Even if a later function has its inputs earlier."""
+    x = tf.placeholder(tf.float32, [])
+    calls = []
+
+    def note(name):
+        return lambda value: (calls.append(name), value)[1]
+
+    deep = x
+    for i in range(3):
+        deep = tf.py_func(note(f"deep {i}"), [deep * 2.0], tf.float32)
+    shallow = tf.py_func(note("shallow"), [x], tf.float32)
+    for level in (INTERPRETED, COMPILED):
+        calls.clear()
+        with session(level) as sess:
+            sess.run([shallow, deep], {x: 1.0})
+        assert calls == ["deep 0", "deep 1", "deep 2", "shallow"]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
+from runnel.graph.constant_value import constant_value
 from runnel.passes.checker import InvalidProgram, check_program
 from runnel.passes.program import Node
 from runnel.passes.prune import prune
@@ -167,3 +168,42 @@ def test_the_checker_finds_broken_programs():
     broken.nodes = [Node(node.op, node.op_def, node.inputs, node.outputs, (), wrong)]
     with pytest.raises(InvalidProgram, match="takes"):
         check_program(broken, "a bad pass")
+
+
+def test_the_sign_of_zero_survives():
+    x = tf.placeholder(tf.float32, [2])
+    minus_zero = tf.constant(-0.0)
+    found = same_values([x - 0.0, x - minus_zero, x + 0.0, x * 1.0], {x: [-0.0, 0.0]})
+    for value, expected in zip(found, [[1, 0], [0, 0], [0, 0], [1, 0]], strict=True):
+        np.testing.assert_array_equal(np.signbit(value), expected)
+
+
+def test_a_constant_that_is_fed_is_not_constant():
+    """Nor are the static shapes that were inferred from it."""
+    x = tf.placeholder(tf.float32, [2, 3])
+    shape = tf.constant([2, 3])
+    axis = tf.constant(0)
+    y = tf.reshape(x, shape)
+    fetches = [y, tf.shape(y, out_type=tf.int64), tf.reduce_sum(x, axis), tf.concat([x, x], axis)]
+    feed = {x: np.arange(6).reshape(2, 3), shape: [3, 2], axis: 1}
+    found = same_values(fetches[:1] + fetches[2:], feed)
+    assert [v.shape for v in found] == [(3, 2), (2,), (2, 6)]
+
+
+def test_a_placeholder_with_a_default_is_not_constant():
+    n = tf.placeholder_with_default(3, [])
+    zeros = tf.zeros([n])
+    assert zeros.shape.as_list() == [None]
+    assert constant_value(n) is None
+    with tf.Session() as sess:
+        for _ in range(3):
+            assert sess.run(zeros).shape == (3,)
+            assert sess.run(zeros, {n: 5}).shape == (5,)
+
+
+def test_large_constants_in_a_list_are_not_taken_for_equal():
+    from runnel.passes.common_subexpressions import _freeze
+
+    small, large = np.zeros(2), np.zeros(10_000)
+    assert _freeze([small, small]) == _freeze([small.copy(), small])
+    assert _freeze([small, large]) is None

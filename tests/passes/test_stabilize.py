@@ -129,3 +129,18 @@ def test_what_only_looks_similar_is_left_alone():
     vector_of_ones = tf.constant([[1.0], [1.0]])
     y = tf.log(x + vector_of_ones)  # broadcasts: not log1p(x)
     assert run_both(y, {x: [1.0, 2.0]}).shape == (2, 2)
+
+
+def test_a_numerator_that_the_division_broadcasts_keeps_the_quotients_shape():
+    """(a / y) * y is a, but of the shape of y; static shapes that look alike need not be."""
+    a, y = tf.placeholder(tf.float32, [None]), tf.placeholder(tf.float32, [None])
+    feed = {a: [3.0], y: [1.0, 0.0, 4.0]}
+    for z in ((a / y) * y, y * (a * tf.reciprocal(y))):
+        np.testing.assert_array_equal(run_both(z, feed), [3.0, 3.0, 3.0])
+
+
+def test_the_division_of_integers_is_not_undone_by_multiplying():
+    a, y = tf.placeholder(tf.int32, [2]), tf.placeholder(tf.int32, [2])
+    for op_type in ("Div", "RealDiv", "TruncateDiv"):
+        z = tf.get_op_def(op_type)(a, y) * y
+        np.testing.assert_array_equal(run_both(z, {a: [7, 9], y: [2, 3]}), [6, 9])

@@ -33,7 +33,7 @@ def _vector(holds: Holds) -> Holds:
 
 
 class _Generator:
-    """Appends random steps; ``values`` are those that the steps have, computed as they are added."""
+    """Appends random steps; ``values`` are theirs, computed as they are added."""
 
     def __init__(
         self, rng: random.Random, families: tuple[str, ...], ordered: bool, smooth: bool

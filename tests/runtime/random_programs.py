@@ -69,9 +69,13 @@ op("log_one_plus", lambda x: np.log1p(x * x), lambda tf, x: tf.log(1.0 + tf.squa
 op("logistic", lambda x: 1 / (1 + np.exp(-x)), lambda tf, x: 1.0 / (1.0 + tf.exp(-x)))
 op("exp_minus_one", lambda x: np.expm1(np.sin(x)), lambda tf, x: tf.exp(tf.sin(x)) - 1.0)
 op("sqrt_square", np.abs, lambda tf, x: tf.sqrt(tf.square(x)), smooth=False)
-op("neutral", lambda x: x, lambda tf, x: -(-(tf.identity(x) * 1.0 - 0.0)) / 1.0)
+op("neutral", lambda x: x, lambda tf, x: tf.negative(-(tf.identity(x) * 1.0 - 0.0)) / 1.0)
 op("divide_and_multiply", lambda x: x, lambda tf, x: x / (2.0 + tf.sin(x)) * (2.0 + tf.sin(x)))
-op("log_softmax", lambda x: np.log(_softmax(x)) if x.ndim else _refuse(), lambda tf, x: tf.log(tf.nn.softmax(x)))
+op(
+    "log_softmax",
+    lambda x: np.log(_softmax(x)) if x.ndim else _refuse(),
+    lambda tf, x: tf.log(tf.nn.softmax(x)),
+)
 op(
     "log_sum_exp",
     lambda x: np.log(np.sum(np.exp(x), x.ndim - 1)) if x.ndim else _refuse(),
@@ -97,12 +101,9 @@ op("to_float", lambda x: x.astype(np.float64), lambda tf, x: tf.cast(x, tf.float
 op("stop_gradient", lambda x: x, smooth=False)
 
 # Reductions and products.
-for _name in ("sum", "mean", "max"):
-    op(
-        f"reduce_{_name}",
-        lambda x, axis, keepdims, f=getattr(np, _name): f(x, axis=axis, keepdims=keepdims),
-        smooth=_name != "max",
-    )
+op("reduce_sum", np.sum)
+op("reduce_mean", np.mean)
+op("reduce_max", np.max, smooth=False)
 op("argmax", lambda x, axis: np.argmax(x, axis).astype(np.int32),
    lambda tf, x, axis: tf.argmax(x, axis, output_type=tf.int32), smooth=False)  # fmt: skip
 op("cumsum", lambda x, axis: np.cumsum(x, axis), lambda tf, x, axis: tf.cumsum(x, axis))
@@ -111,6 +112,7 @@ op(
     lambda a, b, ta, tb: (a.T if ta else a) @ (b.T if tb else b),
     lambda tf, a, b, ta, tb: tf.matmul(a, b, transpose_a=ta, transpose_b=tb),
 )
+
 
 # Shapes, some of them known only when the step runs.
 def _shape(tf: Any, x: Any) -> Any:
@@ -168,7 +170,7 @@ op("assert_finite", lambda x: x, lambda tf, x: _asserted(tf, x))
 
 
 def _asserted(tf: Any, x: Any) -> Any:
-    with tf.control_dependencies([tf.Assert(tf.reduce_all(tf.equal(x, x)), [x])]):
+    with tf.control_dependencies([tf.Assert(tf.reduce_all(tf.equal(x, x)), ["NaN in", x])]):
         return tf.identity(x)
 
 

@@ -296,11 +296,11 @@ thread = threading.Thread(target=interrupt, daemon=True)
 thread.start()
 
 completed, interrupted = 1, 0
-end = time.monotonic() + 2.0
+end = time.monotonic() + 1.0
 while time.monotonic() < end:
     try:
-        armed = True
         while True:
+            armed = True  # again: some are lost in callbacks that ignore exceptions
             sess.run(step, {x: fed})
             completed += 1
             if completed % 50 == 0:
@@ -316,7 +316,7 @@ other.start()
 other.join(20)
 assert not other.is_alive(), "a lock is still held"
 a_value, b_value = found
-assert interrupted > 50, interrupted
+assert interrupted > 20, interrupted
 assert (a_value == a_value[0]).all() and (b_value == a_value - 2.0).all(), (a_value[0], b_value[0])
 assert completed <= a_value[0] <= completed + interrupted, (completed, a_value[0], interrupted)
 sess.run(step, {x: fed})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import warnings
 from typing import Any
 from unittest import mock
 
@@ -68,7 +69,9 @@ def run(program: Program, fetches: list[int], fed: dict[int, np.ndarray], modes:
                 sess.run(init)
                 for number in range(3 if level != AUTO else 5):
                     expected = program.compute(fetches, state, fed)
-                    found = sess.run([tensors[f] for f in fetches], feed_dict, **_how(level, number))
+                    found = sess.run(
+                        [tensors[f] for f in fetches], feed_dict, **_how(level, number)
+                    )
                     where = f"level {level}, optimised {optimised}, run {number}"
                     for f, a, b in zip(fetches, found, expected, strict=True):
                         assert_equal(a, b, f"{where}: step {f} {program.steps[f]}")
@@ -136,8 +139,10 @@ def test_a_failed_step_changes_no_variable(seed: int) -> None:
         for number, step in enumerate(steps):
             with tf.control_dependencies([tensors[c] for c in step.control]):
                 tensors.append(program._build_step(tf, step, tensors, variables))
-            if number == position:
-                checked.append(tf.check_numerics(bad, "the value that was fed"))
+            if number == position and seed % 2:
+                checked.append(tf.check_numerics(bad, "the value that was fed").op)
+            elif number == position:
+                checked.append(tf.Assert(bad > 0.0, ["the value that was fed:", bad]))
         feeds = {tensors[n]: v for n, v in program.feeds.items()}
         for level in (INTERPRETED, COMPILED):
             with session(level, True) as sess:
@@ -147,7 +152,7 @@ def test_a_failed_step_changes_no_variable(seed: int) -> None:
                 try:
                     sess.run([*tensors, *checked], {**feeds, bad: np.nan})
                 except tf.errors.InvalidArgumentError as error:
-                    assert error.op is checked[0].op
+                    assert error.op is checked[0] and "the value that was fed" in error.message
                 else:
                     raise AssertionError("the check did not fail")
                 if not _has_host_steps(program):
@@ -187,7 +192,10 @@ def test_gradients_agree_with_finite_differences(seed: int) -> None:
         shifted = program.compute(numbers, program.initial, fed)
         return sum(float(np.sum(w * v)) for w, v in zip(weights, shifted, strict=True))
 
-    estimates = [(along(h) - along(-h)) / (2 * h) for h in (1e-5, 2e-5)]
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        estimates = [(along(h) - along(-h)) / (2 * h) for h in (1e-5, 2e-5)]
+    if not np.isfinite(estimates).all():
+        return  # a mean of nothing
     if abs(estimates[0] - estimates[1]) > 1e-5 * (1 + abs(estimates[0])):
         return  # a kink, or too strongly curved, here
     with tf.Graph().as_default():

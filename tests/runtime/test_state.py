@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
+from runnel.runtime import verification
 from tests.both_tiers import COMPILED, INTERPRETED, run_both, session
 
 TIERS = pytest.mark.parametrize("level", [INTERPRETED, COMPILED])
@@ -261,3 +262,118 @@ def test_both_kinds_of_variable_agree():
                 results.append(sess.run([v, y]))
     np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-6)
     np.testing.assert_allclose(results[0][1], results[1][1], rtol=1e-6)
+
+
+@TIERS
+def test_two_operations_that_share_a_name_are_one_variable_within_a_step(level):
+    from runnel.ops.state import assign_op, variable_op
+
+    a, b = (
+        variable_op(shape=[], dtype=tf.float32, shared_name="shared", name=name) for name in "ab"
+    )
+    init = assign_op(a, 3.0)
+    values = [assign_op(a, 5.0), tf.identity(b), tf.assign_add(b, 1.0), tf.identity(a)]
+    with session(level) as sess:
+        sess.run(init)
+        assert sess.run(values) == [5.0, 5.0, 6.0, 6.0]
+        assert sess.run([a, b]) == [6.0, 6.0]
+
+
+@TIERS
+def test_a_step_that_fails_does_not_resize_a_variable(level):
+    v = tf.Variable([1.0, 2.0], validate_shape=False)
+    x = tf.placeholder(tf.float32, [1])
+    grow = tf.assign(v, tf.concat([v, x], 0), validate_shape=False)
+    step = [grow, tf.check_numerics(x, "x is bad")]
+    with session(level) as sess:
+        sess.run(v.initializer)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="x is bad"):
+            sess.run(step, {x: [np.nan]})
+        np.testing.assert_array_equal(sess.run(v), [1.0, 2.0])
+        sess.run(step, {x: [3.0]})
+        np.testing.assert_array_equal(sess.run(v), [1.0, 2.0, 3.0])
+
+
+@TIERS
+def test_a_variable_of_known_shape_that_is_made_another_is_computed_with(level, monkeypatch):
+    monkeypatch.setattr(verification, "enabled", False)  # static shapes are no longer true
+    v = tf.Variable([1.0, 2.0])
+    x = tf.placeholder(tf.float32, None)
+    y = v * 2.0
+    resize = tf.assign(v, x, validate_shape=False)
+    with session(level) as sess:
+        sess.run(v.initializer)
+        np.testing.assert_array_equal(sess.run(y), [2.0, 4.0])
+        for value in ([1.0, 2.0, 3.0], [4.0, 5.0]):
+            sess.run(resize, {x: value})
+            np.testing.assert_array_equal(sess.run(y), 2 * np.array(value))
+
+
+@TIERS
+def test_a_scattered_update_of_a_value_assigned_in_the_same_step(level):
+    v = tf.Variable(tf.zeros([3]))
+    put = v.assign([1.0, 2.0, 3.0])
+    add = tf.scatter_add(v, [0, 2], [10.0, 10.0])
+    with session(level) as sess:
+        sess.run(v.initializer)
+        np.testing.assert_array_equal(sess.run([put, add])[1], [11.0, 2.0, 13.0])
+
+
+def test_a_compiled_step_is_traced_once_however_its_state_came_about():
+    """From NumPy by an initialiser, from an interpreted step, or from the compiled step itself."""
+    from unittest import mock
+
+    from runnel.runtime import compiler
+
+    v = tf.Variable([1.0, 2.0])
+    x = tf.placeholder(tf.float32, [2])
+    step = v.assign(tf.where(v > 0.0, v * 2.0, x))
+    trace = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+    with (
+        mock.patch.object(
+            compiler._Trace, "run", autospec=True, side_effect=compiler._Trace.run
+        ) as t,
+        session(COMPILED) as sess,
+    ):
+        sess.run(v.initializer)
+        traced = t.call_count
+        for _ in range(4):
+            sess.run(step, {x: [1.0, 1.0]})
+        sess.run(step, {x: [1.0, 1.0]}, trace, tf.RunMetadata())
+        sess.run(v.initializer)
+        sess.run(step, {x: [1.0, 1.0]})
+        assert t.call_count == traced + 1
+
+
+def test_a_step_that_cannot_be_compiled_stays_interpreted(caplog):
+    """A kernel that XLA cannot take must not stop a training that has run so far."""
+    from unittest import mock
+
+    from runnel.runtime import tiers
+
+    op_def = tf.register_op("OnlyNumpyCan", inputs="x: float", outputs="y: float")
+    op_def.shape(lambda x: x.dims)
+
+    @op_def.kernel
+    def _(xp, x):
+        if xp is not np:
+            raise NotImplementedError("not in XLA")
+        return x * 2
+
+    v = tf.Variable([1.0])
+    step = v.assign(op_def(v))
+    with (
+        mock.patch.multiple(
+            tiers, _COMPILE_SECONDS=0, _COMPILE_SECONDS_PER_NODE=0, _DISPATCH_SECONDS=0,
+            _DISPATCH_SECONDS_PER_ARRAY=0,
+        ),
+        tf.Session() as sess,
+    ):  # fmt: skip
+        sess.run(v.initializer)
+        for i in range(1, 6):
+            assert sess.run(step) == [2.0**i]
+    assert len([r for r in caplog.records if "stays interpreted" in r.getMessage()]) == 1
+    with session(COMPILED) as sess:
+        sess.run(v.initializer)
+        with pytest.raises(tf.errors.OpError, match="not in XLA"):
+            sess.run(step)

@@ -1,0 +1,382 @@
+"""The context of a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runnel.control_flow import context as contexts
+from runnel.control_flow.context import (
+    ControlFlowContext,
+    add_control_inputs,
+    output_context,
+    while_context_of,
+)
+from runnel.control_flow.structure import flatten, is_nested, pack_as, require_same
+from runnel.control_flow.tensor_array_flow import as_flow, restore_arrays
+from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.operation import Operation, Tensor
+from runnel.graph.shapes import Dims, as_dims, format_dims
+from runnel.ops.control import identity
+from runnel.ops.control_flow import (
+    ENTERS,
+    EXITS,
+    enter,
+    exit,
+    loop_cond,
+    merge,
+    next_iteration,
+    switch,
+)
+
+_KNOWN_FROM_SHAPES = frozenset({"Shape", "Size", "Rank"})
+
+
+class WhileContext(ControlFlowContext):
+    """A loop that is being built, or was built.
+
+    A tensor from outside is brought in by an ``Enter`` that makes it known in every iteration.
+    ``grad_state`` is set for the loop that computes the gradient of another one.
+    """
+
+    def __init__(
+        self,
+        maximum_iterations: Tensor | None = None,
+        parallel_iterations: int = 10,
+        back_prop: bool = True,
+        swap_memory: bool = False,
+        name: str = "while_context",
+        grad_state: Any = None,
+    ) -> None:
+        super().__init__(name)
+        self._maximum_iterations = maximum_iterations
+        self._parallel_iterations = parallel_iterations
+        self._back_prop = back_prop
+        self._swap_memory = swap_memory
+        self._pivot_for_pred: Tensor | None = None
+        self._pivot_for_body: Tensor | None = None
+        self._pivot: Tensor | None = None
+        self._loop_enters: list[Tensor] = []
+        self._loop_exits: list[Tensor] = []
+        self._grad_state = grad_state
+        self._awaited = frozenset(self._graph._scopes.control_inputs)
+        """What the whole loop waits for: its Enters do."""
+        self._graph._check_loops = contexts.check_inputs
+
+    @property
+    def maximum_iterations(self) -> Tensor | None:
+        return self._maximum_iterations
+
+    @property
+    def parallel_iterations(self) -> int:
+        return self._parallel_iterations
+
+    @property
+    def back_prop(self) -> bool:
+        return self._back_prop
+
+    @property
+    def swap_memory(self) -> bool:
+        return self._swap_memory
+
+    @property
+    def pivot(self) -> Tensor | None:
+        """The loop's condition."""
+        return self._pivot
+
+    @property
+    def loop_enters(self) -> list[Tensor]:
+        return self._loop_enters
+
+    @property
+    def loop_exits(self) -> list[Tensor]:
+        """The loop variables as they leave the loop."""
+        return self._loop_exits
+
+    @property
+    def grad_state(self) -> Any:
+        return self._grad_state
+
+    def GetWhileContext(self) -> WhileContext:
+        return self
+
+    def GetControlPivot(self) -> Tensor | None:
+        return self._pivot_for_body if self._pivot_for_body is not None else self._pivot_for_pred
+
+    # Taking in ------------------------------------------------------------------------------
+
+    def AddValue(self, value: Tensor) -> Tensor:
+        if value in self._values or value.op.control_flow_context is self:
+            return self._external_values.get(value, value)
+        self._values.add(value)
+        history = self._history(value)
+        if history is not None:
+            self._external_values[value] = history
+            return history
+        result = value
+        if self._outer_context is not None:
+            result = self._outer_context.AddValue(value)
+        with self._graph.control_dependencies(None):
+            entered = enter(
+                result,
+                self._name,
+                is_constant=True,
+                parallel_iterations=self._parallel_iterations,
+                use_ref=True,
+            )
+        self._graph.prevent_feeding(entered)
+        self._adopt_enters([entered])
+        self._values.add(entered)
+        self._external_values[value] = entered
+        return entered
+
+    def _history(self, value: Tensor) -> Tensor | None:
+        """In the gradient of a loop, a value of the loop itself: what its stack gives back."""
+        state = self._grad_state
+        if state is None:
+            return None
+        inside = contexts.while_context_of_output(value.op)
+        return state.real_value(value) if inside is state.forward_context else None
+
+    def AddOp(self, op: Operation) -> None:
+        with self._graph.name_scope(f"{op.name}/"):
+            if op.op_def.name not in _KNOWN_FROM_SHAPES or not self._move_to_forward(op):
+                self._add_op(op)
+
+    def _move_to_forward(self, op: Operation) -> bool:
+        """A gradient that needs only the shape of a forward value keeps that, not the value."""
+        current = self._graph._get_control_flow_context()
+        loop = current.GetWhileContext() if current is not None else None
+        if loop is None or loop.grad_state is None:
+            return False
+        source = op.inputs[0].op
+        forward = loop.grad_state.forward_context
+        if while_context_of(source) is not forward or source.op_def.name in EXITS:
+            return False
+        op.control_flow_context = source.control_flow_context
+        op.control_inputs = ()
+        source.control_flow_context._add_op(op)
+        return True
+
+    def _add_op(self, op: Operation) -> None:
+        pivot = self.GetControlPivot()
+        if not op.inputs:
+            external = self._remove_external_control_inputs(op)
+            if not op.control_inputs and pivot is not None:
+                add_control_inputs(op, [pivot.op])
+        else:
+            self._take_inputs(op)
+            external = self._remove_external_control_inputs(op)
+            if pivot is not None and self._is_free(op):
+                add_control_inputs(op, [pivot.op])
+        self._values.update(op.outputs)
+        external = [x for x in external if x not in self._awaited]
+        if external:
+            # What the operation waits for outside comes in as a value.
+            with self._graph.control_dependencies(None):
+                self.Enter()
+                waits = [identity(x.outputs[0]).op for x in external if x.outputs]
+                self.Exit()
+            add_control_inputs(op, waits)
+        self._hide(op)
+
+    @staticmethod
+    def _is_free(op: Operation) -> bool:
+        """True when ``op`` would run although the loop has ended: all its inputs are constant."""
+        return not op.control_inputs and all(_is_constant_enter(t.op) for t in op.inputs)
+
+    def _adopt_enters(self, entered: Sequence[Tensor]) -> None:
+        """Enters run outside, and wait for what the operations around them wait for."""
+        outer_loop = self._outer_context.GetWhileContext() if self._outer_context else None
+        for tensor in entered:
+            op = tensor.op
+            source = op.inputs[0].op
+            waits = []
+            for control in self._graph._scopes.control_inputs:
+                if control is not source and self._is_around(output_context(control), outer_loop):
+                    waits.append(control)
+            op.control_flow_context = self
+            add_control_inputs(op, waits)
+
+    def _is_around(self, found: Any, outer_loop: Any) -> bool:
+        """True for a context around this one, within the loop around this one."""
+        outer: Any = self._outer_context
+        while outer is not found:
+            if outer is None or outer is outer_loop:
+                return False
+            outer = outer.outer_context
+        return True
+
+    # Building -------------------------------------------------------------------------------
+
+    def build(
+        self,
+        pred: Callable[..., Any],
+        body: Callable[..., Any],
+        loop_vars: Any,
+        shape_invariants: Any,
+        return_same_structure: bool,
+    ) -> Any:
+        """Builds the loop; returns the loop variables as they leave it."""
+        flat = [convert_to_tensor(as_flow(leaf)) for leaf in flatten(loop_vars)]
+        dims = _invariants(loop_vars, flat, shape_invariants)
+        self.Enter()
+        try:
+            result, exits = self._build(pred, body, loop_vars, flat, dims)
+        finally:
+            self.Exit()
+        packed = pack_as(result, restore_arrays(flatten(result), exits))
+        if return_same_structure:
+            return packed
+        return packed[0] if len(exits) == 1 else packed
+
+    def _build(
+        self,
+        pred: Callable[..., Any],
+        body: Callable[..., Any],
+        loop_vars: Any,
+        flat: list[Tensor],
+        dims: list[Dims],
+    ) -> tuple[Any, list[Tensor]]:
+        entered = self.enter_all(flat, dims)
+        merged = [merge([x, x])[0] for x in entered]
+        self._pivot_for_pred = merged[0]
+        originals = flatten(loop_vars)
+        arguments = pack_as(loop_vars, restore_arrays(originals, merged))
+        condition = convert_to_tensor(pred(*arguments))
+        _require_condition(condition)
+        self._pivot = loop_cond(condition, name="LoopCond")
+        switched = [_colocated_switch(x, self._pivot) for x in merged]
+        inside = [identity(x[1]) for x in switched]
+        self._pivot_for_body = inside[0]
+        arguments = pack_as(loop_vars, restore_arrays(originals, inside))
+        result = body(*arguments)
+        if not is_nested(result):
+            result = [result]
+        require_same(list(arguments), list(result), ("loop_vars", "the result of body"))
+        leaves = [convert_to_tensor(as_flow(leaf)) for leaf in flatten(result)]
+        for variable, value in zip(flat, leaves, strict=True):
+            if variable.dtype.base_dtype is not value.dtype.base_dtype:
+                raise TypeError(
+                    f"The loop variable {variable.name} is {variable.dtype.name}, but body returns "
+                    f"{value.name}, which is {value.dtype.name}, for it; tf.cast makes them agree"
+                )
+        for variable, value in zip(merged, leaves, strict=True):
+            self.add_back_edge(variable, value)
+        exits = [exit(x[0]) for x in switched]
+        self._loop_exits = exits
+        self.ExitResult(exits)
+        return result, exits
+
+    def enter_all(self, flat: list[Tensor], dims: list[Dims]) -> list[Tensor]:
+        """The loop variables, brought into the loop."""
+        self._values = set(flat)
+        real = flat
+        outer = self._outer_context
+        if outer is not None:
+            real = [outer.AddValue(x) for x in flat]
+        with self._graph.control_dependencies(None):
+            entered = [
+                enter(
+                    x,
+                    self._name,
+                    parallel_iterations=self._parallel_iterations,
+                    use_input_shape=False,
+                )
+                for x in real
+            ]
+        for x in entered:
+            self._graph.prevent_feeding(x)
+        pivot = None
+        while outer is not None and pivot is None:
+            pivot = outer.GetControlPivot()
+            outer = outer.outer_context
+        if pivot is not None:
+            for x in entered:
+                if _is_constant_enter(x.op.inputs[0].op):
+                    add_control_inputs(x.op, [pivot.op])
+        for x, known in zip(entered, dims, strict=True):
+            x.set_shape(known)
+        self._adopt_enters(entered)
+        self._values = set(entered)
+        self._loop_enters = entered
+        return entered
+
+    def add_back_edge(self, merged: Tensor, value: Tensor, same_shape: bool = True) -> Tensor:
+        """``value`` is what ``merged`` is in the next iteration."""
+        following = next_iteration(value)
+        if same_shape:
+            _require_invariant(merged, following)
+        merged.op._update_input(1, following)
+        return following
+
+
+def _colocated_switch(data: Tensor, pred: Tensor) -> list[Tensor]:
+    with data.graph.colocate_with(data, True):
+        return switch(data, pred)
+
+
+def _is_constant_enter(op: Operation) -> bool:
+    return op.op_def.name in ENTERS and bool(op.attrs["is_constant"])
+
+
+def _require_condition(condition: Tensor) -> None:
+    if condition.dtype.name != "bool" or condition.dims not in ((), None):
+        raise (TypeError if condition.dtype.name != "bool" else ValueError)(
+            f"The cond of a while_loop must give a scalar bool, but {condition.name} is "
+            f"{condition.dtype.name} of shape {format_dims(condition.dims)}"
+        )
+
+
+def _invariants(loop_vars: Any, flat: list[Tensor], given: Any) -> list[Dims]:
+    """The static shape that each loop variable has in every iteration."""
+    if given is None:
+        return [tensor.dims for tensor in flat]
+    shapes = _flatten_shapes(loop_vars, given)
+    found: list[Dims] = []
+    for tensor, shape in zip(flat, shapes, strict=True):
+        dims = as_dims(shape)
+        if not _is_less_specific(dims, tensor.dims):
+            raise ValueError(
+                f"The shape invariant specified for {tensor.name} is not compatible with the "
+                f"initial shape of the loop variable: it enters the loop with shape "
+                f"{format_dims(tensor.dims)}, but the specified shape invariant is "
+                f"{format_dims(dims)}."
+            )
+        found.append(dims)
+    return found
+
+
+def _flatten_shapes(structure: Any, shapes: Any) -> list[Any]:
+    """The shapes at the places of the leaves of ``structure``."""
+    if not is_nested(structure):
+        return [shapes]
+    if isinstance(structure, dict):
+        if not isinstance(shapes, dict) or set(shapes) != set(structure):
+            raise ValueError("shape_invariants must have the same structure as loop_vars")
+        pairs = [(structure[key], shapes[key]) for key in sorted(structure)]
+    else:
+        if not isinstance(shapes, list | tuple) or len(shapes) != len(structure):
+            raise ValueError("shape_invariants must have the same structure as loop_vars")
+        pairs = list(zip(structure, shapes, strict=True))
+    return [shape for part, given in pairs for shape in _flatten_shapes(part, given)]
+
+
+def _is_less_specific(general: Dims, special: Dims) -> bool:
+    """True when every tensor of shape ``special`` is also of shape ``general``."""
+    if general is None:
+        return True
+    if special is None or len(special) != len(general):
+        return False
+    return all(g is None or g == s for g, s in zip(general, special, strict=True))
+
+
+def _require_invariant(merged: Tensor, following: Tensor) -> None:
+    if not _is_less_specific(merged.dims, following.dims):
+        source = merged.op.inputs[0].op.inputs[0]
+        raise ValueError(
+            f"The loop variable {source.name!r} enters the loop with shape "
+            f"{format_dims(merged.dims)}, but has shape {format_dims(following.dims)} after one "
+            "iteration. To let the shape vary, give a less specific one in the `shape_invariants` "
+            "of tf.while_loop; to assert that it does not, use `set_shape` on the body's result."
+        )

@@ -1,0 +1,273 @@
+"""Arrays of tensors, which live for one step: the operations behind ``tf.TensorArray``.
+
+A handle denotes the array; a *flow*, a number that means nothing, orders the operations on it.
+Gradients are sums in a second array, attached to the first (``TensorArrayGradV3``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runnel.graph.errors import InvalidArgumentError
+from runnel.graph.registry import OpDef, register_op
+from runnel.graph.shapes import Dims, compatible_dims, format_dims, merge_dims
+
+FLOW = np.float32(0)
+
+
+class ArrayState:
+    """A TensorArray at run time; what its handle denotes."""
+
+    def __init__(self, size: int, dtype: Any, dims: Dims, dynamic: bool, clears: bool) -> None:
+        self.values: list[Any] = [None] * size
+        self.shapes: list[Any] = [None] * size
+        self.dtype = dtype
+        self.dims = dims
+        self.dynamic = dynamic
+        self.clears = clears
+        self.sums = False
+        """True for an array of gradients: writes to a place add up, unwritten ones are zero."""
+        self.gradients: dict[str, ArrayState] = {}
+
+    def write(self, index: int, value: Any) -> None:
+        if index < 0:
+            raise _invalid(f"Tried to write to index {index}")
+        if index >= len(self.values):
+            if not self.dynamic:
+                raise _invalid(
+                    f"Tried to write to index {index} but array is not resizeable and size is: "
+                    f"{len(self.values)}"
+                )
+            missing = index + 1 - len(self.values)
+            self.values += [None] * missing
+            self.shapes += [None] * missing
+        if not compatible_dims(np.shape(value), self.dims):
+            raise _invalid(
+                f"Tried to write a value of shape {format_dims(np.shape(value))} to an array of "
+                f"elements of shape {format_dims(self.dims)}"
+            )
+        present = self.values[index]
+        if self.sums:
+            self.values[index] = value if present is None else present + value
+        elif self.shapes[index] is not None:
+            raise _invalid(
+                f"Could not write to TensorArray index {index} because it has already been "
+                + ("written to." if present is not None else "read.")
+            )
+        else:
+            self.values[index] = value
+        self.shapes[index] = np.shape(value)
+
+    def read(self, index: int) -> Any:
+        if not 0 <= index < len(self.values):
+            raise _invalid(
+                f"Tried to read from index {index} but array size is: {len(self.values)}"
+            )
+        value = self.values[index]
+        if value is None:
+            shape = self.shapes[index]
+            if not self.sums and shape is not None:
+                raise _invalid(
+                    f"Could not read index {index} twice because it was cleared after a previous "
+                    "read (perhaps try setting clear_after_read = false?)"
+                )
+            if shape is None:
+                shape = self.dims
+            if shape is None or None in shape:
+                raise _invalid(
+                    f"Could not read from TensorArray index {index}: it has not been written, and "
+                    f"the shape of its elements, {format_dims(self.dims)}, is not known"
+                )
+            return np.zeros(shape, self.dtype.np_dtype)
+        if self.clears:
+            self.values[index] = None
+        return value
+
+    def gradient(self, source: str) -> ArrayState:
+        found = self.gradients.get(source)
+        if found is None:
+            found = ArrayState(len(self.values), self.dtype, self.dims, False, False)
+            found.sums = True
+            found.shapes = list(self.shapes)
+            self.gradients[source] = found
+        return found
+
+
+def _invalid(message: str) -> InvalidArgumentError:
+    return InvalidArgumentError(None, None, message)
+
+
+def _op(name: str, inputs: str, outputs: str, attrs: Any = "", shapes: Any = None) -> OpDef:
+    made = register_op(name, inputs=inputs, outputs=outputs, attrs=attrs, host=True, stateful=True)
+    if shapes is not None:
+        made.shape(shapes)
+    return made
+
+
+def _of_flow(*inputs: Any) -> Dims:
+    return ()
+
+
+array_op = _op(
+    "TensorArrayV3",
+    "size: int32",
+    "handle: resource, flow: float",
+    [
+        "dtype: type",
+        "element_shape: shape = unknown",
+        "dynamic_size: bool = false",
+        "clear_after_read: bool = true",
+        "identical_element_shapes: bool = false",
+        "tensor_array_name: string = ''",
+    ],
+    lambda size: [(2,), ()],
+)
+write_op = _op(
+    "TensorArrayWriteV3",
+    "handle: resource, index: int32, value: T, flow_in: float",
+    "flow_out: float",
+    "T: type",
+    _of_flow,
+)
+read_op = _op(
+    "TensorArrayReadV3",
+    "handle: resource, index: int32, flow_in: float",
+    "value: dtype",
+    "dtype: type",
+    lambda *inputs: None,
+)
+size_op = _op("TensorArraySizeV3", "handle: resource, flow_in: float", "size: int32", "", _of_flow)
+gather_op = _op(
+    "TensorArrayGatherV3",
+    "handle: resource, indices: int32, flow_in: float",
+    "value: dtype",
+    ["dtype: type", "element_shape: shape = unknown"],
+)
+scatter_op = _op(
+    "TensorArrayScatterV3",
+    "handle: resource, indices: int32, value: T, flow_in: float",
+    "flow_out: float",
+    "T: type",
+    _of_flow,
+)
+concat_op = _op(
+    "TensorArrayConcatV3",
+    "handle: resource, flow_in: float",
+    "value: dtype, lengths: int64",
+    ["dtype: type", "element_shape_except0: shape = unknown"],
+)
+split_op = _op(
+    "TensorArraySplitV3",
+    "handle: resource, value: T, lengths: int64, flow_in: float",
+    "flow_out: float",
+    "T: type",
+    _of_flow,
+)
+grad_op = _op(
+    "TensorArrayGradV3",
+    "handle: resource, flow_in: float",
+    "grad_handle: resource, flow_out: float",
+    "source: string",
+    lambda *inputs: [(2,), ()],
+)
+close_op = _op("TensorArrayCloseV3", "handle: resource", "")
+
+
+@gather_op.shape
+def _(handle, indices, flow, *, element_shape):
+    if element_shape._dims is None:
+        return None
+    count = indices.dims[0] if indices.dims else None
+    return (count, *element_shape._dims)
+
+
+@concat_op.shape
+def _(handle, flow, *, element_shape_except0):
+    rest = element_shape_except0._dims
+    return [None if rest is None else (None, *rest), (None,)]
+
+
+@array_op.kernel
+def _(xp, size, *, dtype, element_shape, dynamic_size, clear_after_read):
+    if size < 0:
+        raise _invalid(f"Size should be >= 0: {size}")
+    dims = element_shape._dims
+    return ArrayState(int(size), dtype, dims, dynamic_size, clear_after_read), FLOW
+
+
+@write_op.kernel
+def _(xp, array, index, value, flow):
+    array.write(int(index), value)
+    return FLOW
+
+
+@read_op.kernel
+def _(xp, array, index, flow):
+    return array.read(int(index))
+
+
+@size_op.kernel
+def _(xp, array, flow):
+    return np.int32(len(array.values))
+
+
+@gather_op.kernel
+def _(xp, array, indices, flow, *, element_shape, dtype):
+    values = [array.read(int(index)) for index in indices]
+    if not values:
+        dims = merge_dims(array.dims, element_shape._dims)
+        if dims is None or None in dims:
+            raise _invalid(
+                "TensorArray has size zero, but element shape is not fully defined. Currently "
+                "only static shapes are supported when packing zero-size TensorArrays."
+            )
+        return np.zeros((0, *dims), dtype.np_dtype)
+    return np.stack(values)
+
+
+@scatter_op.kernel
+def _(xp, array, indices, value, flow):
+    if len(indices) != len(value):
+        raise _invalid(
+            f"Expected len(indices) == values.shape[0], but saw: {len(indices)} vs. {len(value)}"
+        )
+    for index, row in zip(indices, value, strict=True):
+        array.write(int(index), row)
+    return FLOW
+
+
+@concat_op.kernel
+def _(xp, array, flow, *, dtype, element_shape_except0):
+    values = [array.read(index) for index in range(len(array.values))]
+    lengths = np.array([len(value) for value in values], np.int64)
+    if not values:
+        return np.zeros((0, *(element_shape_except0._dims or ())), dtype.np_dtype), lengths
+    return np.concatenate(values), lengths
+
+
+@split_op.kernel
+def _(xp, array, value, lengths, flow):
+    if lengths.sum() != len(value):
+        raise _invalid(
+            f"Expected sum of lengths to be equal to values.shape[0], but sum of lengths is "
+            f"{lengths.sum()} and value's shape is {value.shape}"
+        )
+    start = 0
+    for index, length in enumerate(lengths):
+        array.write(index, value[start : start + length])
+        start += length
+    return FLOW
+
+
+@grad_op.kernel
+def _(xp, array, flow, *, source):
+    return array.gradient(source), FLOW
+
+
+@close_op.kernel
+def _(xp, array):
+    array.values.clear()
+    array.shapes.clear()
+    return ()
