@@ -248,7 +248,7 @@ def compile_segment(
         lowered = jitted.lower(
             [_aval(states[i]) for i in donated],
             [_aval(states[i]) for i in kept],
-            _aval(streams),
+            None if streams is None else _aval(streams),
             [_aval(inputs[i]) for i in argument_inputs],
             [_aval(c) for c in executable.constants],
         )

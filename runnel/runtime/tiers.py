@@ -243,7 +243,9 @@ class SegmentRunner:
             )
         with self._store.lock:
             states = [self._value_of(load) for load in self._loads]
-        streams = np.zeros((len(self._streams), STREAM_WORDS), np.uint32)
+        streams = None
+        if self._streams:
+            streams = np.zeros((len(self._streams), STREAM_WORDS), np.uint32)
         start = time.perf_counter()
         executable = compiler.compile_segment(
             self._compiled_code,
@@ -280,9 +282,9 @@ class SegmentRunner:
     def _run_compiled_locked(
         self, executable: Any, variant: Variant, inputs: list[Any]
     ) -> list[Any]:
-        streams = np.empty((len(self._streams), STREAM_WORDS), np.uint32)
-        for row, (cell, _, _) in enumerate(self._streams):
-            streams[row] = cell.value.words()
+        streams = None
+        if self._streams:
+            streams = np.array([cell.value.words() for cell, _, _ in self._streams], np.uint32)
         arguments = [inputs[i] for i in executable.argument_inputs]
         if self._device != "CPU":
             arguments = _transferred(arguments)
@@ -299,7 +301,7 @@ class SegmentRunner:
                 executable.call, donated, kept, streams, arguments, executable.constants
             )
         if holds is not None:
-            if not holds:
+            if not np.asarray(holds):  # bool() of an array of JAX takes five times as long
                 self._restore(executable, before)
                 self._explain_failure(executable, inputs)
         elif any(isinstance(argument, np.ndarray) for argument in arguments):
