@@ -293,11 +293,6 @@ def get_default_graph() -> Graph:
     return _global_default
 
 
-def has_default_graph() -> bool:
-    """True inside an ``as_default`` block of this thread."""
-    return bool(_defaults.stack)
-
-
 def reset_default_graph() -> None:
     """Replaces the global default graph by an empty one."""
     global _global_default
