@@ -53,7 +53,6 @@ class Code:
     """Variables with an update that does not gate itself (see ``OpDef.self_gated``)."""
     reshaped: set[Operation] = field(default_factory=set)
     """Variables that may be given a value of another shape than the one they hold."""
-    has_self_gated: bool = False
     streams: list[tuple[Operation, int, int]] = field(default_factory=list)
     """(random op, slot of its stream, slot of the counters that it advanced by)."""
 
@@ -136,9 +135,7 @@ class _Lowering:
         for position in (*op_def.updates, *op_def.overwrites):
             variable = self.state.variable_of[node.inputs[position]]
             slot = self._pinned_slot()  # states live to the end of the segment
-            if op_def.self_gated:
-                self.code.has_self_gated = True
-            else:
+            if not op_def.self_gated:
                 self.code.replaced.add(variable)
             if position in op_def.overwrites and not self._keeps_shape(node, variable):
                 self.code.reshaped.add(variable)

@@ -11,18 +11,19 @@ every row (``Checks.gate_indices``), and the caller finds the exact error by int
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from runnel.graph.operation import Operation
 from runnel.graph.registry import COMPILED, INTERPRETED
 from runnel.graph.shapes import num_elements
 from runnel.passes.kernel_call import bind, fail_now, select
 from runnel.passes.program import Node
 from runnel.runtime import verification
-from runnel.runtime.code import Code, require_assignable
+from runnel.runtime.code import Code, Instruction, require_assignable
 from runnel.runtime.interpreter import as_op_error
 
 _MAX_FOLDED_ELEMENTS = 1024
@@ -35,13 +36,19 @@ compilations = 0
 
 
 class Checks:
-    """Collects what kernels check while they are traced."""
+    """Collects what kernels check while they are traced, and gates updates by it.
+
+    An update is gated by the checks that were traced before it. When there turn out to be more
+    (``gated_early``) the segment is traced again with ``all_hold``, the conjunction of all.
+    """
 
     def __init__(self, all_hold: Any = None) -> None:
         self.flags: list[Any] = []
         self.nodes: list[Node] = []
         self.node: Node | None = None
         self._all_hold = all_hold
+        self._conjunction: tuple[int, Any] = (0, None)
+        self._least_known: int | None = None
 
     def __call__(self, holds: Any, explain: Any) -> None:
         if isinstance(holds, bool | np.bool_ | np.ndarray) and bool(np.all(holds)):
@@ -52,13 +59,40 @@ class Checks:
         self.flags.append(jnp.all(jnp.asarray(holds)))
         self.nodes.append(self.node)
 
-    def gate_indices(self, indices: Any, size: int) -> Any:
-        """``indices``, or when a check failed ``size`` in their place, which scatters drop."""
-        if self._all_hold is None:
-            return indices
+    def hold(self) -> Any:
+        """A scalar that is true when the checks so far hold; None where there are none."""
         import jax.numpy as jnp
 
-        return jnp.where(self._all_hold, indices, jnp.asarray(size, indices.dtype))
+        known, conjunction = self._conjunction
+        if known < len(self.flags):
+            conjunction = jnp.all(jnp.stack(self.flags))
+            self._conjunction = len(self.flags), conjunction
+        return conjunction
+
+    @property
+    def gated_early(self) -> bool:
+        """True when something was gated before the last check was known."""
+        return self._least_known is not None and self._least_known < len(self.flags)
+
+    def gate(self, new: Any, old: Any) -> Any:
+        """``new``, or ``old`` when a check failed."""
+        import jax.numpy as jnp
+
+        holds = self._gating()
+        return new if holds is None else jnp.where(holds, new, old)
+
+    def gate_indices(self, indices: Any, size: int) -> Any:
+        """``indices``, or when a check failed ``size`` in their place, which scatters drop."""
+        import jax.numpy as jnp
+
+        return self.gate(indices, jnp.asarray(size, indices.dtype))
+
+    def _gating(self) -> Any:
+        if self._all_hold is not None:
+            return self._all_hold
+        if self._least_known is None:
+            self._least_known = len(self.flags)  # which only grows
+        return self.hold()
 
 
 @dataclass(slots=True)
@@ -103,11 +137,13 @@ class _Trace:
         self.checks = checks
         self.platform = platform
 
-    def run(self) -> None:
+    def run(self, kept_on_failure: Mapping[int, Any]) -> None:
+        """Traces; the result of an instruction that is a key gives way to the value there
+        when a check fails."""
         import jax.numpy as jnp
 
         slots = self.slots
-        for call, args, out, node in self.code.instructions:
+        for index, (call, args, out, node) in enumerate(self.code.instructions):
             values = [slots[a] for a in args]
             self.checks.node = node
             try:
@@ -118,6 +154,8 @@ class _Trace:
                     verification.verify(node, call.outputs, result)
             except Exception as error:
                 raise as_op_error(error, node, values) from error
+            if index in kept_on_failure:
+                result = self.checks.gate(result, kept_on_failure[index])
             if type(out) is int:
                 slots[out] = result
             else:
@@ -152,6 +190,36 @@ class _Trace:
         return True
 
 
+def _gates(code: Code) -> dict[int, Operation]:
+    """The instructions whose results are gated, with the variable that each is for.
+
+    For a variable that is updated as a whole it is the one that makes the value to assign rather
+    than the assignment, so that whatever else uses that value uses the gated one and XLA computes
+    it once: Adam's new moments are both stored and used.
+    """
+    maker_of: dict[int, int] = {}
+    copied_from: dict[int, int] = {}
+    for index, (_, args, out, node) in enumerate(code.instructions):
+        for slot in (out,) if type(out) is int else out:
+            maker_of[slot] = index
+        if node.op_def.overwrites and type(out) is int:
+            maker = maker_of.get(args[-1])
+            if maker is not None and _can_be_gated(code.instructions[maker]):
+                copied_from[index] = maker
+    gates: dict[int, Operation] = {}
+    for variable, slot in code.stores:
+        if variable in code.replaced:
+            update = maker_of[slot]
+            maker = copied_from.get(update, update)
+            gates[update if maker in gates else maker] = variable
+    return gates
+
+
+def _can_be_gated(instruction: Instruction) -> bool:
+    """True for one result that nothing needs to know while the segment is traced."""
+    return type(instruction.out) is int and not instruction.call.must_know
+
+
 def compile_segment(
     code: Code,
     states: Sequence[Any],
@@ -182,6 +250,11 @@ def compile_segment(
         and value.nbytes > _MAX_EMBEDDED_BYTES
     ]
     in_place = [load_of.get(v) in donated for v in stored]
+    gates = {
+        index: donated.index(load_of[variable])
+        for index, variable in _gates(code).items()
+        if load_of.get(variable) in donated
+    }
     executable = Executable(None, donated, kept, in_place, {}, [], [], argument_inputs, [])
 
     def trace(
@@ -205,7 +278,8 @@ def compile_segment(
             slots[code.inputs[i]] = value
         for i, value in known_inputs.items():
             slots[code.inputs[i]] = value
-        _Trace(code, slots, checks, platform).run()
+        old = {index: donated_values[position] for index, position in gates.items()}
+        _Trace(code, slots, checks, platform).run(old)
         return slots
 
     def step(
@@ -214,23 +288,17 @@ def compile_segment(
         operands = (donated_values, kept_values, streams, arguments, constants)
         checks = Checks()
         slots = trace(checks, *operands)
-        holds = None
-        if checks.flags:
-            holds = jnp.all(jnp.stack(checks.flags))
-            if code.has_self_gated:
-                # Once more, with scattered updates gated by every check of the segment. XLA
-                # merges what the two have in common.
-                slots = trace(Checks(holds), *operands)
+        holds = checks.hold()
+        if checks.gated_early:
+            # Once more, with updates gated by every check of the segment. XLA merges what the
+            # two have in common.
+            slots = trace(Checks(holds), *operands)
         executable.checked = checks.nodes
         executable.drawn = [slots[drawn] for _, _, drawn in code.streams]
         new_states = []
-        for variable, slot in code.stores:
+        for _, slot in code.stores:
             # The explicit type makes it strong: a weak one would be traced again next time.
-            value = jnp.asarray(slots[slot], slots[slot].dtype)
-            index = load_of.get(variable)
-            if holds is not None and index in donated and variable in code.replaced:
-                value = jnp.where(holds, value, donated_values[donated.index(index)])
-            new_states.append(value)
+            new_states.append(jnp.asarray(slots[slot], slots[slot].dtype))
         outputs = []
         executable.constant_outputs = {}
         for position, slot in enumerate(code.outputs):

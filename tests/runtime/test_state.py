@@ -92,6 +92,32 @@ def test_a_failed_step_changes_no_variable(level):
 
 
 @TIERS
+@pytest.mark.parametrize("place", ["before", "between", "after"])
+def test_one_value_for_several_variables_is_kept_back_wherever_the_check_stands(level, place):
+    a, b, c = (tf.Variable([1.0, 2.0]) for _ in range(3))
+    x = tf.placeholder(tf.float32, [])
+
+    def check(where):
+        return [tf.check_numerics(x, "x is bad")] if where == place else []
+
+    ops = check("before")
+    new = a * 2.0 + tf.ones([2])
+    ops += [a.assign(new), b.assign(new)]
+    ops += check("between")
+    ops += [c.assign(new * tf.identity(a))]
+    ops += check("after")
+    step = tf.group(*ops)
+    with session(level) as sess:
+        sess.run(tf.global_variables_initializer())
+        sess.run(step, {x: 1.0})
+        wanted = [[3.0, 5.0], [3.0, 5.0], [9.0, 25.0]]
+        np.testing.assert_array_equal(sess.run([a, b, c]), wanted)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="x is bad"):
+            sess.run(step, {x: np.inf})
+        np.testing.assert_array_equal(sess.run([a, b, c]), wanted)
+
+
+@TIERS
 def test_a_gather_out_of_range_in_a_training_step_leaves_the_table(level):
     table = tf.Variable(tf.ones([5, 3]))
     ids = tf.placeholder(tf.int32, [None])
