@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runnel.graph import registry
-from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.conversion import convert_to_tensor, existing_tensor, is_plain
 from runnel.graph.creation_site import capture_site
 from runnel.graph.dtypes import DType
 from runnel.graph.graph import Graph, get_default_graph
@@ -43,35 +43,51 @@ def _apply_to_tensors(
     """
     numbers = []
     for tensor in inputs:
-        if type(tensor) is not Tensor or tensor.op.graph is not graph:
+        if type(tensor) is not Tensor:
+            existing = [existing_tensor(value) for value in inputs]
+            if None in existing:
+                return None
+            return _apply_to_tensors(graph, op_def, existing, attrs, name)
+        if tensor.op.graph is not graph:
             return None
         numbers.append(tensor.dtype.as_datatype_enum)
-    key = tuple(numbers)
-    try:
-        inferred = op_def.inferred[key]
-    except KeyError:
-        inferred = op_def.inferred[key] = _infer_types(op_def, inputs)
+    if attrs and not all([type(value) in _FEW_VALUES for value in attrs.values()]):
+        inferred = _infer_attrs(op_def, inputs, attrs)
+    else:
+        key = (*numbers, *attrs.items())
+        try:
+            inferred = op_def.inferred[key]
+        except KeyError:
+            inferred = op_def.inferred[key] = _infer_attrs(op_def, inputs, attrs)
     if inferred is None:
         return None
-    types_of_inputs, types = inferred
-    if not attrs and not op_def.required:
-        complete = {**op_def.defaults, **types_of_inputs}
-    else:
-        for given, value in attrs.items():
-            if given in types_of_inputs and value is not types_of_inputs[given]:
-                return None
-        complete = {**_complete(op_def, attrs), **types_of_inputs}
-        types = output_types(op_def, complete)
+    complete, types = inferred
     return graph.add_op(op_def, inputs, complete, types, name, 5)
 
 
-def _infer_types(
-    op_def: OpDef, inputs: Sequence[Tensor]
-) -> tuple[dict[str, Any], list[DType]] | None:
-    """The type attributes that these inputs imply, or None if they do not fit the signature.
+# Attributes of these types have so few values that what follows from them is kept.
+_FEW_VALUES = frozenset({bool, DType})
 
-    With them, the types of the outputs when no other attributes are given.
+
+def _infer_attrs(
+    op_def: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any]
+) -> tuple[dict[str, Any], list[DType]] | None:
+    """All attributes and the types of the outputs, or None if the inputs need converting.
+
+    Operations share the dictionary: it is never changed, only replaced.
     """
+    types_of_inputs = _infer_types(op_def, inputs)
+    if types_of_inputs is None:
+        return None
+    for given, value in attrs.items():
+        if given in types_of_inputs and value is not types_of_inputs[given]:
+            return None
+    complete = {**_complete(op_def, attrs), **types_of_inputs}
+    return complete, output_types(op_def, complete)
+
+
+def _infer_types(op_def: OpDef, inputs: Sequence[Tensor]) -> dict[str, DType] | None:
+    """The type attributes that these inputs imply, or None if they do not fit the signature."""
     inferred: dict[str, DType] = {}
     for argument, tensor in zip(op_def.inputs, inputs, strict=True):
         dtype = tensor.dtype.base_dtype
@@ -86,8 +102,7 @@ def _infer_types(
             return None
         if allowed is not None and dtype not in allowed:
             return None
-    types = [] if op_def.required else output_types(op_def, {**op_def.defaults, **inferred})
-    return inferred, types
+    return inferred
 
 
 def _graph_of(inputs: Sequence[Any]) -> Graph | None:
@@ -114,8 +129,6 @@ def _apply_general(
         raise TypeError(
             f"{op_def.name} takes {len(op_def.inputs)} inputs ({wanted}), not {len(inputs)}"
         )
-    known = {key: normalize_attr(op_def, key, value) for key, value in attrs.items()}
-    flat: list[Tensor] = []
     # Constants made of Python values are named "<op>/<argument>", as TensorFlow names them.
     if name is not None and name.endswith("/"):
         scope_name = name
@@ -131,18 +144,50 @@ def _apply_general(
     if scopes.site is None:
         scopes.site = capture_site(3)
     try:
-        for argument, value in zip(op_def.inputs, inputs, strict=True):
-            flat += _convert_argument(op_def, argument, value, known)
+        op = None
+        if not op_def.has_list_inputs:
+            inputs = _convert_plain(op_def, inputs, attrs)
+            op = _apply_to_tensors(graph, op_def, inputs, attrs, scope_name or name)
+        if op is None:
+            op = _apply_converted(graph, op_def, inputs, attrs, scope_name or name)
     finally:
         scopes.name, scopes.site = outer
+    return op.outputs[0] if op_def.has_single_output else group_outputs(op)
+
+
+def _convert_plain(op_def: OpDef, inputs: Sequence[Any], attrs: dict[str, Any]) -> Sequence[Any]:
+    """``inputs`` with tensors for Python values; what is not plain is left as it is."""
+    converted: list[Any] = []
+    types: dict[str, DType] = {}
+    for argument, value in zip(op_def.inputs, inputs, strict=True):
+        attr = argument.type_attr
+        if type(value) is not Tensor:
+            wanted = argument.dtype
+            if wanted is None and attr is not None:
+                wanted = types.get(attr) or attrs.get(attr)
+            if not is_plain(value) or (wanted is not None and type(wanted) is not DType):
+                return inputs if not converted else [*converted, *inputs[len(converted) :]]
+            value = _convert_one(op_def, argument, value, wanted)
+        converted.append(value)
+        if attr is not None:
+            types.setdefault(attr, value.dtype._base)
+    return converted
+
+
+def _apply_converted(
+    graph: Graph, op_def: OpDef, inputs: Sequence[Any], attrs: dict[str, Any], name: str | None
+) -> Operation:
+    """The long way: every input is converted and every attribute checked."""
+    known = {key: normalize_attr(op_def, key, value) for key, value in attrs.items()}
+    flat: list[Tensor] = []
+    for argument, value in zip(op_def.inputs, inputs, strict=True):
+        flat += _convert_argument(op_def, argument, value, known)
     for tensor in flat:
         if tensor.op.graph is not graph:
             _graph_of(inputs)  # explains inputs of different graphs
             raise ValueError(f"{tensor!r} is not an element of this graph.")
     complete = _with_defaults(op_def, known)
-    types = output_types(op_def, complete)
-    op = graph.add_op(op_def, flat, complete, types, scope_name or name, 5)
-    return op.outputs[0] if op_def.has_single_output else group_outputs(op)
+    return graph.add_op(op_def, flat, complete, output_types(op_def, complete), name)
 
 
 def _convert_argument(

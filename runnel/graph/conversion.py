@@ -16,6 +16,8 @@ from runnel.graph.shapes import Dimension, Dims, TensorShape, as_dims, format_di
 
 ConversionFunction = Callable[..., Any]
 _conversions: list[tuple[int, Any, ConversionFunction]] = []
+_conversions_of: dict[type, list[ConversionFunction]] = {}
+"""Those that apply to a type, in their order, as far as they have been looked up."""
 
 
 def register_tensor_conversion_function(
@@ -29,6 +31,12 @@ def register_tensor_conversion_function(
         raise TypeError("conversion_func must be callable.")
     _conversions.append((priority, base_type, conversion_func))
     _conversions.sort(key=lambda entry: entry[0])
+    _conversions_of.clear()
+
+
+def existing_tensor(value: Any) -> Tensor | None:
+    """The tensor of the graph that stands for ``value`` already, or None if one must be made."""
+    return value if type(value) is Tensor else getattr(value, "_existing_tensor", None)
 
 
 def convert_to_tensor(
@@ -58,22 +66,24 @@ def convert_to_tensor(
             )
         return value
     hint = dtype_hint if dtype_hint is not None else preferred_dtype
-    if _is_plain(value):
+    if is_plain(value):
         return _constant_of(value, dtype, hint, name)
-    for _, base_type, convert in _conversions:
-        if isinstance(value, base_type):
-            if dtype is None and hint is not None:
-                try:
-                    tensor = convert(
-                        value, dtype=as_dtype(hint).base_dtype, name=name, as_ref=as_ref
-                    )
-                except (TypeError, ValueError):
-                    tensor = NotImplemented
-                if tensor is not NotImplemented and tensor is not None:
-                    return tensor
-            tensor = convert(value, dtype=dtype, name=name, as_ref=as_ref)
-            if tensor is not NotImplemented:
+    kind = type(value)
+    conversions = _conversions_of.get(kind)
+    if conversions is None:
+        conversions = [convert for _, base, convert in _conversions if issubclass(kind, base)]
+        _conversions_of[kind] = conversions
+    for convert in conversions:
+        if dtype is None and hint is not None:
+            try:
+                tensor = convert(value, dtype=as_dtype(hint).base_dtype, name=name, as_ref=as_ref)
+            except (TypeError, ValueError):
+                tensor = NotImplemented
+            if tensor is not NotImplemented and tensor is not None:
                 return tensor
+        tensor = convert(value, dtype=dtype, name=name, as_ref=as_ref)
+        if tensor is not NotImplemented:
+            return tensor
     if isinstance(value, Operation):
         raise TypeError(f"{value!r} is an operation, not a value; use one of its outputs.")
     return _constant_of(value, dtype, hint, name)
@@ -94,7 +104,7 @@ def _constant_of(value: Any, dtype: DType | None, hint: Any, name: str | None) -
 _NUMBERS = frozenset({int, float, bool})
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
     """True for a Python number, or a short flat list of them: what no conversion is about."""
     kind = type(value)
     if kind is list or kind is tuple:

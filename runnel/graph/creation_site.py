@@ -39,13 +39,14 @@ def capture_site(depth: int = 2) -> Site:
     if frame is None:
         return ()
     # Up to three frames, without a loop: this is run for every operation.
-    site: Site = (frame.f_code, frame.f_lasti)
-    frame = frame.f_back
-    if frame is None:
-        return site
-    site = (*site, frame.f_code, frame.f_lasti)
-    frame = frame.f_back
-    return site if frame is None else (*site, frame.f_code, frame.f_lasti)
+    caller = frame.f_back
+    if caller is None:
+        return frame.f_code, frame.f_lasti
+    outer = caller.f_back
+    if outer is None:
+        return frame.f_code, frame.f_lasti, caller.f_code, caller.f_lasti
+    f, c, o = frame, caller, outer
+    return f.f_code, f.f_lasti, c.f_code, c.f_lasti, o.f_code, o.f_lasti
 
 
 def _line(code: CodeType, offset: int) -> int:

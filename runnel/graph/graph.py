@@ -15,6 +15,7 @@ from runnel.graph.operation import Operation, Tensor
 from runnel.graph.registry import OpDef
 from runnel.graph.scopes import check_op_name, check_scope_name
 from runnel.graph.shape_inference import infer_shapes
+from runnel.graph.shapes import Dims
 
 
 class Graph(GraphScopes, CollectionStore):
@@ -47,6 +48,7 @@ class Graph(GraphScopes, CollectionStore):
         self.seed: int | None = None
         self._seeds_given = 0
         self.building_function = False
+        self._mixed_precision: DType | None = None
         self._check_loops: Any = None
         """Checks, in a graph with loops, that an operation takes nothing from inside another."""
 
@@ -72,6 +74,17 @@ class Graph(GraphScopes, CollectionStore):
         self._consumers.clear()
         self._consumers_indexed = 0
 
+    @property
+    def mixed_precision(self) -> DType | None:
+        """The 16-bit type in which steps compute products, or None: as they are described."""
+        return self._mixed_precision
+
+    def set_mixed_precision(self, dtype: DType | None) -> None:
+        """Let steps compute products in ``dtype`` (see ``runnel.passes.mixed_precision``)."""
+        if dtype is not self._mixed_precision:
+            self._mutated()
+            self._mixed_precision = dtype
+
     def _check_not_finalized(self) -> None:
         if self._finalized:
             raise RuntimeError(
@@ -87,11 +100,11 @@ class Graph(GraphScopes, CollectionStore):
         output_types: Sequence[DType],
         name: str | None,
         site_depth: int = 3,
-        dims: tuple[int, ...] | None = None,
+        dims: Dims = None,
     ) -> Operation:
         """Appends an operation whose inputs and attributes are already checked and complete.
 
-        ``dims`` is the shape of its output, where the caller knows it.
+        ``dims`` is the shape of its one output, where the caller knows it.
         """
         scopes = self._scopes
         if self._finalized:
@@ -198,6 +211,20 @@ class Graph(GraphScopes, CollectionStore):
         """Prefixes names within the block, which gets the scope with a slash at its end."""
         return NameScope(self, name)
 
+    def _enter_name_scope(self, name: str | None) -> str:
+        """Makes ``name`` the name scope; returns it with a slash at its end."""
+        scopes = self._scopes
+        if not name:
+            scopes.name = ""
+            return ""
+        if name[-1] == "/":  # re-entering an existing scope
+            scopes.name = name[:-1]
+            return name
+        check_scope_name(name, not scopes.name)
+        with self._lock:
+            scopes.name = scope = self.unique_name(name)
+        return scope + "/"
+
     def get_name_scope(self) -> str:
         """The current name scope, without a slash at its end."""
         return self._scopes.name
@@ -252,19 +279,8 @@ class NameScope:
         self._outer: list[str] = []
 
     def __enter__(self) -> str:
-        graph, name = self._graph, self._name
-        scopes = graph._scopes
-        if not name:
-            scope = ""
-        elif name.endswith("/"):
-            scope = name[:-1]  # re-entering an existing scope
-        else:
-            check_scope_name(name, outermost=not scopes.name)
-            with graph._lock:
-                scope = graph.unique_name(name)
-        self._outer.append(scopes.name)
-        scopes.name = scope
-        return scope + "/" if scope else ""
+        self._outer.append(self._graph._scopes.name)
+        return self._graph._enter_name_scope(self._name)
 
     def __exit__(self, *exception: object) -> None:
         self._graph._scopes.name = self._outer.pop()
@@ -340,6 +356,9 @@ def container(container_name: str) -> AbstractContextManager[None]:
     return get_default_graph().container(container_name)
 
 
+_ELEMENTS = (Tensor, Operation)
+
+
 class name_scope:  # noqa: N801 (TensorFlow's name)
     """A name scope in the default graph, or in the graph of ``values``.
 
@@ -361,26 +380,23 @@ class name_scope:  # noqa: N801 (TensorFlow's name)
         if self.name is None and values is not None:
             raise ValueError("name_scope needs a name or a default_name when values are given")
         self._values = values
-        # The scope and, where the values are of another graph, that graph's block.
-        self._entered: list[tuple[NameScope, AbstractContextManager[Any] | None]] = []
+        # The graph, its name scope outside, and whether the graph was made the default one.
+        self._entered: list[tuple[Graph, str, bool]] = []
 
     def __enter__(self) -> str:
         graph = default = get_default_graph()
         for value in self._values or ():
-            if isinstance(value, Tensor | Operation):
+            if isinstance(value, _ELEMENTS):
                 graph = value.graph
                 break
-        scope = NameScope(graph, self.name)
-        prefix = scope.__enter__()
-        block = None
+        outer = graph._scopes.name
+        prefix = graph._enter_name_scope(self.name)
         if graph is not default:
-            block = graph.as_default()
-            block.__enter__()
-        self._entered.append((scope, block))
+            _defaults.stack.append(graph)
+        self._entered.append((graph, outer, graph is not default))
         return prefix
 
     def __exit__(self, *exception: Any) -> None:
-        scope, block = self._entered.pop()
-        if block is not None:
-            block.__exit__(*exception)
-        scope.__exit__()
+        graph, graph._scopes.name, of_another_graph = self._entered.pop()
+        if of_another_graph:
+            _defaults.stack.pop()

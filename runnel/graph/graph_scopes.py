@@ -10,7 +10,7 @@ from runnel.graph.creation_site import capture_site
 from runnel.graph.device import merge_device
 from runnel.graph.element_lookup import ElementLookup
 from runnel.graph.operation import Operation, Tensor
-from runnel.graph.scopes import ScopeState
+from runnel.graph.scopes import OneSite, ScopeState
 
 _NOTHING: AbstractContextManager[None] = nullcontext()
 
@@ -28,7 +28,7 @@ class GraphScopes(ElementLookup):
         For functions that add many: finding the line once is cheaper than for each.
         """
         scopes = self._scopes
-        return scopes.override(site=scopes.site or capture_site(2))
+        return OneSite(scopes, scopes.site or capture_site(2))
 
     def control_dependencies(
         self, control_inputs: Iterable[Any] | None
@@ -60,16 +60,17 @@ class GraphScopes(ElementLookup):
         return scopes.with_devices((*scopes.devices, name))
 
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> AbstractContextManager[None]:
-        """Operations in the block are placed where ``op`` is."""
+        """Operations in the block are placed where ``op`` is, whatever device scopes are around."""
+        no_devices = {"devices": (), "static_device": "", "has_device_functions": False}
         if op is None:
             if not ignore_existing:
                 raise ValueError("Trying to reset colocation (op is None) needs ignore_existing")
-            return self._scopes.override(colocation=())
+            return self._scopes.override(colocation=(), **no_devices)
         # A resource variable is where its handle is, not where one of its reads is.
         element = self.as_graph_element(getattr(op, "handle", op))
         target = element.op if isinstance(element, Tensor) else element
         outer = () if ignore_existing else self._scopes.colocation
-        return self._scopes.override(colocation=(*outer, target))
+        return self._scopes.override(colocation=(*outer, target), **no_devices)
 
     def gradient_override_map(self, op_type_map: dict[str, str]) -> AbstractContextManager[None]:
         """Operations of the given types use the gradient registered under the given name."""
@@ -104,13 +105,14 @@ class GraphScopes(ElementLookup):
             producers = {tensor.op for tensor in op.inputs}
             op.control_inputs = [c for c in scopes.control_inputs if c not in producers]
         if scopes.container and op.attrs.get("container") == "" and op.op_def.stateful:
-            op.attrs["container"] = scopes.container
+            op.attrs = {**op.attrs, "container": scopes.container}
         for key, value in scopes.attributes.items():
-            op.attrs.setdefault(key, value(op) if callable(value) else value)
+            if key not in op.attrs:
+                op.attrs = {**op.attrs, key: value(op) if callable(value) else value}
         if scopes.gradient_overrides:
             op.gradient_name = scopes.gradient_overrides.get(op.op_def.name)
             if op.gradient_name is not None:
-                op.attrs["_gradient_op_type"] = op.gradient_name
+                op.attrs = {**op.attrs, "_gradient_op_type": op.gradient_name}
         if scopes.devices:
             op.device = scopes.device_of(op)
         if scopes.colocation:
@@ -122,7 +124,11 @@ class GraphScopes(ElementLookup):
 
 
 def colocate(op: Operation, targets: Sequence[Operation]) -> None:
-    """Places ``op`` with ``targets``, on the device of the last of them."""
-    groups = {group for target in targets for group in target.colocation_groups()}
-    op.attrs["_class"] = sorted([group.decode() for group in groups])
-    op.device = targets[-1].device or op.device
+    """Places ``op`` with ``targets``, on the device of the outermost that names one."""
+    if len(targets) == 1 and "_class" not in targets[0].attrs:
+        names = [f"loc:@{targets[0].name}"]
+    else:
+        groups = {group for target in targets for group in target.colocation_groups()}
+        names = sorted([group.decode() for group in groups])
+    op.attrs = {**op.attrs, "_class": names}
+    op.device = next((target.device for target in targets if target.device), op.device)

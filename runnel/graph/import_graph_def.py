@@ -328,9 +328,9 @@ class _Importer:
             for group in groups
             if group.startswith(_COLOCATED)
         ]
-        op.attrs["_class"] = [g for g in groups if not g.startswith(_COLOCATED)] + [
-            f"{_COLOCATED}{other.name}" for other in others
-        ]
+        kept = [g for g in groups if not g.startswith(_COLOCATED)]
+        names = [f"{_COLOCATED}{other.name}" for other in others]
+        op.attrs = {**op.attrs, "_class": kept + names}
         op.device = next((other.device for other in others if other.device), op.device)
 
     def _control_by_scope(self, operations: list[Operation]) -> None:

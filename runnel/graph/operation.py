@@ -172,6 +172,9 @@ class Operation:
         "__weakref__",
     )
 
+    outputs: list[Tensor]
+    """What it produces; whoever makes the operation sets it."""
+
     def __init__(
         self,
         graph: Graph,
@@ -192,7 +195,6 @@ class Operation:
         self.device = device
         self.site = site
         self.id = -1
-        self.outputs: list[Tensor] = []
         self.original_op: Operation | None = None
         self.gradient_name: str | None = None
         self.control_flow_context: Any = None
@@ -280,7 +282,7 @@ class Operation:
 
     def _set_attr(self, name: str, value: Any) -> None:
         with self.graph._lock:
-            self.attrs[name] = value
+            self.attrs = {**self.attrs, name: value}  # operations share dictionaries
             self.graph._mutated()
 
     def _set_device(self, device: Any) -> None:

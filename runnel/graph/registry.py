@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from runnel.graph.operation import Operation
 
 # Keyword-only parameters that the executor supplies to a kernel, beside the attributes.
-RUNTIME_PARAMETERS = frozenset({"check", "stream", "platform", "operation"})
+RUNTIME_PARAMETERS = frozenset({"check", "stream", "platform", "operation", "waiter"})
 
 INTERPRETED = "interpreted"
 COMPILED = "compiled"
@@ -100,6 +100,11 @@ class OpDef:
       which an execution advances the stream, from the shape of its first output. The
       attributes ``seed`` and ``seed2`` say where the stream begins; zeros: anywhere.
     * ``heavy``: a step that contains it is compiled at once, without being interpreted first.
+    * ``blocking``: it may have to wait for what another step does (a queue's elements, say), or
+      touches what such an op touches. It runs on the host, and never inside a loop or branch that
+      is compiled as a whole. Its kernel takes ``waiter`` and returns the list of all its outputs,
+      or :data:`runnel.queues.waiter.WAITING` after leaving the waiter with something that will
+      tell it the outputs later; the rest of the step goes on meanwhile.
     * ``self_gated``: its kernel drops its update when a check of the step fails
       (``check.gate_indices``), so the executor need not select the whole old value.
     """
@@ -129,6 +134,7 @@ class OpDef:
         "defaults",
         "required",
         "heavy",
+        "blocking",
         "self_gated",
         "inferred",
         "has_single_output",
@@ -155,24 +161,26 @@ class OpDef:
         allows_uninitialized: bool = False,
         differentiable: bool = True,
         heavy: bool = False,
+        blocking: bool = False,
         self_gated: bool = False,
     ) -> None:
         self.name = name
         self.attributes: dict[str, Attribute] = parse_attributes(attrs)
         self.inputs: tuple[Argument, ...] = parse_arguments(inputs, self.attributes)
         self.outputs: tuple[Argument, ...] = parse_arguments(outputs, self.attributes)
-        self.stateful = stateful or bool(updates or overwrites or variable or random)
+        self.stateful = stateful or blocking or bool(updates or overwrites or variable or random)
         self.known_from_shapes = known_from_shapes
         self.updates = self._positions(updates)
         self.overwrites = self._positions(overwrites)
         self.static_inputs = self._positions(static_inputs)
         self.static_function: Callable[..., tuple[str, ...]] | None = None
         self.variable = variable
-        self.host = host
+        self.host = host or blocking
         self.random = random
         self.allows_uninitialized = allows_uninitialized
         self.differentiable = differentiable
         self.heavy = heavy
+        self.blocking = blocking
         self.self_gated = self_gated
         self.site: Site = ()
         self.shape_function: Callable[..., Any] | None = None
@@ -197,7 +205,7 @@ class OpDef:
         )
         # A cache of ``apply_op``'s short path: by the types of the inputs, the attributes that
         # follow and, if no others are given, the types of the outputs.
-        self.inferred: dict[tuple[int, ...], tuple[dict[str, Any], list[DType]] | None] = {}
+        self.inferred: dict[tuple[Any, ...], tuple[dict[str, Any], list[DType]] | None] = {}
         self.takes_reference = bool(self.inputs) and self.inputs[0].is_ref
         self.has_single_output = len(self.outputs) == 1 and not self.outputs[0].is_list
         self.has_list_inputs = any(a.is_list for a in self.inputs)

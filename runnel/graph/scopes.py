@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from runnel.graph.creation_site import Site
-from runnel.graph.device import merge_device
+from runnel.graph.device import chosen_device, merge_device
 
 if TYPE_CHECKING:
     from runnel.graph.operation import Operation
@@ -76,8 +77,7 @@ class ScopeState(threading.local):
         # Innermost first, as TensorFlow applies them: an inner choice wins over an outer one.
         for scope in reversed(self.devices):
             if callable(scope):
-                chosen = scope(op)
-                op.device = merge_device(chosen, op.device) if chosen else op.device
+                op.device = chosen_device(scope, op)
             else:
                 op.device = merge_device(scope, op.device)
         return op.device
@@ -104,6 +104,24 @@ class _Override:
         self._state._refresh()
 
 
+class OneSite:
+    """A block whose operations have one creation site."""
+
+    __slots__ = ("_state", "_site", "_outer")
+
+    def __init__(self, state: ScopeState, site: Site) -> None:
+        self._state = state
+        self._site = site
+
+    def __enter__(self) -> None:
+        self._outer = self._state.site
+        self._state.site = self._site
+
+    def __exit__(self, *exception: object) -> None:
+        self._state.site = self._outer
+
+
+@lru_cache(1024)
 def check_scope_name(name: str, outermost: bool) -> None:
     """A ValueError unless ``name`` may be a name scope."""
     pattern = VALID_OP_NAME if outermost else _VALID_SCOPE

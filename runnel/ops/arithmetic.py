@@ -249,6 +249,8 @@ def add(x: Any, y: Any, name: str | None = None) -> Tensor:
         >>> tf.add([1, 2], [10, 20])
         <tf.Tensor 'Add:0' shape=(2,) dtype=int32>
     """
+    if type(x) is Tensor and type(y) is Tensor and x.dtype.base_dtype.name != "string":
+        return add_op(x, y, name=name or "Add")
     with name_scope(name, "Add", [x]) as scope:
         x = convert_to_tensor(x, name="x")
         y = convert_to_tensor(y, dtype_hint=x.dtype.base_dtype, name="y")

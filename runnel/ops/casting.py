@@ -175,6 +175,8 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     target = as_dtype(dtype).base_dtype
     if type(x) is Tensor and x.dtype.base_dtype is target:
         return x
+    if type(x) is Tensor:
+        return cast_op(x, DstT=target, name=name)
     with name_scope(name, "Cast", [x]) as scope:
         if isinstance(x, IndexedSlices):
             values = cast(x.values, target, name=scope)

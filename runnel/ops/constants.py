@@ -6,6 +6,7 @@ from typing import Any
 
 from runnel.graph.conversion import constant_tensor
 from runnel.graph.dtypes import as_dtype
+from runnel.graph.graph import get_default_graph
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import register_op
 from runnel.graph.shapes import TensorShape, as_dims, merge_dims
@@ -107,7 +108,11 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
     Example:
         >>> x = tf.placeholder(tf.float32, [None, 784])
     """
-    return placeholder_op(dtype=as_dtype(dtype), shape=TensorShape(shape), name=name)
+    wanted = as_dtype(dtype).base_dtype
+    declared = TensorShape(shape)
+    attrs = {"dtype": wanted, "shape": declared}
+    add_op = get_default_graph().add_op
+    return add_op(placeholder_op, (), attrs, (wanted,), name, dims=declared._dims).outputs[0]
 
 
 def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Tensor:  # noqa: A002

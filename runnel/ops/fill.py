@@ -106,15 +106,16 @@ _SMALL = 1000  # elements of a constant that is stored whole in the graph, as Te
 
 def _filled(shape: Any, value: Any, dtype: Any, name: str | None, default_name: str) -> Tensor:
     dtype = as_dtype(dtype).base_dtype
+    if not isinstance(shape, Tensor):
+        try:
+            dims = as_dims(shape)
+        except TypeError:  # some dimension is a tensor
+            dims = None
+        count = num_elements(dims)
+        if count is not None and count < _SMALL:
+            return constant_tensor(value, dtype, dims, name or default_name)
     with name_scope(name, default_name, [shape]) as scope:
         if not isinstance(shape, Tensor):
-            try:
-                dims = as_dims(shape)
-            except TypeError:  # some dimension is a tensor
-                dims = None
-            count = num_elements(dims)
-            if count is not None and count < _SMALL:
-                return constant_tensor(value, dtype, dims, scope)
             shape = convert_to_tensor(shape, dtypes.int32, "shape_as_tensor")
         if shape.dims == ():
             shape = reshape(shape, [-1])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.conversion import convert_to_tensor, existing_tensor
 from runnel.graph.graph import name_scope
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import OpDef, get_op_def, register_op
@@ -198,6 +198,10 @@ def matmul(
     del a_is_sparse, b_is_sparse
     if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):
         raise ValueError("Only one of transpose and adjoint can be True for the same operand.")
+    x, y = existing_tensor(a), existing_tensor(b)
+    if x is not None and y is not None and not (adjoint_a or adjoint_b):
+        if x.dims is not None and y.dims is not None and len(x.dims) == len(y.dims) == 2:
+            return matmul_op(x, y, transpose_a=transpose_a, transpose_b=transpose_b, name=name)
     with name_scope(name, "MatMul", [a, b]) as scope:
         a = convert_to_tensor(a, name="a")
         b = convert_to_tensor(b, dtype_hint=a.dtype.base_dtype, name="b")

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel.graph.apply import apply_op
-from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.conversion import convert_to_tensor, existing_tensor
+from runnel.graph.creation_site import capture_site
 from runnel.graph.graph import Graph, get_default_graph
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Tensor
@@ -28,7 +29,7 @@ def override_binary(operator: str, function: Function, op_def: OpDef | None = No
     """
 
     def forward(x: Tensor, y: Any) -> Any:
-        if op_def is not None and type(y) is Tensor:
+        if op_def is not None and existing_tensor(y) is not None:
             return apply_op(op_def, (x, y), {}, operator)
         return _with_operand(operator, function, x, y, "y")
 
@@ -61,7 +62,10 @@ def _with_operand(operator: str, function: Function, tensor: Tensor, other: Any,
             return _with_operand(operator, function, tensor, other, side)
     scopes = graph._scopes
     scope = _fresh_scope(graph, operator)
-    outer, scopes.name = scopes.name, scope
+    outer = scopes.name, scopes.site
+    scopes.name = scope
+    if outer[1] is None:
+        scopes.site = capture_site(3)
     try:
         if type(other) is not Tensor:
             other = convert_to_tensor(other, tensor.dtype.base_dtype, side)
@@ -75,7 +79,7 @@ def _with_operand(operator: str, function: Function, tensor: Tensor, other: Any,
             return NotImplemented
         raise
     finally:
-        scopes.name = outer
+        scopes.name, scopes.site = outer
 
 
 def _plain(value: Any) -> bool:
@@ -100,7 +104,7 @@ def _add(x: Tensor, y: Tensor, name: str) -> Tensor:
 
 
 def _add_tensors(x: Tensor, y: Any) -> Any:
-    if type(y) is Tensor and x.dtype.base_dtype.name != "string":
+    if existing_tensor(y) is not None and x.dtype.base_dtype.name != "string":
         return apply_op(add_op, (x, y), {}, "add")
     return _with_operand("add", _add, x, y, "y")
 

@@ -15,7 +15,7 @@ from runnel.graph import dtypes
 from runnel.graph.constant_value import constant_value, constant_value_as_dims
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import DType, as_dtype
-from runnel.graph.graph import name_scope
+from runnel.graph.graph import get_default_graph, name_scope
 from runnel.graph.operation import Tensor
 from runnel.graph.random_seed import get_seed
 from runnel.graph.registry import register_op
@@ -283,11 +283,12 @@ def _scaled(
     op_def: Any, shape: Any, mean: Any, stddev: Any, dtype: Any, seed: int | None, scope: str
 ) -> Tensor:
     dtype = as_dtype(dtype).base_dtype
-    shape = shape_tensor(shape)
-    mean = convert_to_tensor(mean, dtype, name="mean")
-    stddev = convert_to_tensor(stddev, dtype, name="stddev")
-    drawn = op_def(shape, dtype=dtype, **op_seeds(seed))
-    return add(drawn * stddev, mean, name=scope)
+    with get_default_graph().one_creation_site():
+        shape = shape_tensor(shape)
+        mean = convert_to_tensor(mean, dtype, name="mean")
+        stddev = convert_to_tensor(stddev, dtype, name="stddev")
+        drawn = op_def(shape, dtype=dtype, **op_seeds(seed))
+        return add(drawn * stddev, mean, name=scope)
 
 
 def random_shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 
 from runnel.graph import dtypes
 from runnel.graph.conversion import constant_tensor, convert_to_tensor
@@ -37,7 +36,7 @@ def one_of(new_name: str, new: Any, old_name: str, old: Any) -> Any:
 
 def _all_axes(x: Tensor) -> Tensor:
     if x.dims is not None:
-        return constant_tensor(np.arange(len(x.dims), dtype=np.int32))
+        return constant_tensor(list(range(len(x.dims))), dtypes.int32)
     zero, one = constant_tensor(0, dtypes.int32), constant_tensor(1, dtypes.int32)
     return get_op_def("Range")(zero, get_op_def("Rank")(x), one)
 
@@ -57,7 +56,7 @@ def _reduce(
     x = convert_to_tensor(x, dtype=dtype, name="input_tensor")
     if axis is None:
         output = op_def(x, _all_axes(x), keep_dims=keep, name=name)
-        if not keep:
+        if not keep and output.dims is None:
             output.set_shape(())
         return output
     return op_def(x, axis, keep_dims=keep, name=name)

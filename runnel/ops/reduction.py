@@ -21,8 +21,11 @@ _INDEX = "Tidx: {int32, int64} = DT_INT32"
 
 def normalized_axes(axes: Any, rank: int) -> tuple[int, ...]:
     """``axes`` (an array of any shape) counted from the front, in order; checked."""
+    array = np.asarray(axes)
+    if array.ndim == 0 and -rank <= (axis := int(array)) < rank:
+        return (axis % rank,)
     normal = []
-    for axis in np.asarray(axes).reshape(-1).tolist():
+    for axis in array.ravel().tolist():
         if not -rank <= axis < rank:
             raise ValueError(f"Invalid reduction dimension {axis} for input with {rank} dimensions")
         normal.append(axis % rank)
@@ -41,8 +44,8 @@ def reduced_dims(x: Tensor, axes: Tensor, *, keep_dims: bool) -> Dims:
         return (None,) * len(dims) if keep_dims else None
     chosen = normalized_axes(known, len(dims))
     if keep_dims:
-        return tuple(1 if i in chosen else d for i, d in enumerate(dims))
-    return tuple(d for i, d in enumerate(dims) if i not in chosen)
+        return tuple([1 if i in chosen else d for i, d in enumerate(dims)])
+    return tuple([d for i, d in enumerate(dims) if i not in chosen])
 
 
 def _register(

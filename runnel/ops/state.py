@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.dtypes import DType
 from runnel.graph.errors import OutOfRangeError
+from runnel.graph.graph import get_default_graph
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import OpDef, register_op
 from runnel.graph.shapes import Dims, TensorShape, merge_dims
@@ -51,6 +53,13 @@ handle_op = register_op(
 @variable_op.shape
 def _(*, shape):
     return shape._dims
+
+
+def variable(shape: TensorShape, dtype: DType, name: str) -> Tensor:
+    """A reference to new state."""
+    attrs = {**variable_op.defaults, "shape": shape, "dtype": dtype}
+    add_op = get_default_graph().add_op
+    return add_op(variable_op, (), attrs, (dtype.as_ref,), name, dims=shape._dims).outputs[0]
 
 
 @old_variable_op.shape

@@ -13,6 +13,7 @@ from typing import Any
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import DType
 from runnel.graph.graph import get_default_graph
+from runnel.graph.graph_scopes import colocate
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.shapes import TensorShape, as_shape
 from runnel.ops import state
@@ -86,24 +87,23 @@ class RefVariable(Variable):
                 check_not_in_control_flow(value, op_name)
             if shape is None and validate_shape:
                 shape = value.shape
-            self._variable: Tensor = state.variable_op(
-                shape=as_shape(shape), dtype=value.dtype.base_dtype, name=scope
-            )
+            self._variable: Tensor = state.variable(as_shape(shape), value.dtype.base_dtype, scope)
         if validate_shape and not value.shape.is_fully_defined():
             raise ValueError(
                 f"initial_value must have a shape specified: {value!r} of variable {op_name} has "
                 "not; validate_shape=False allows it."
             )
         self._initial_value = value
+        unusual = {} if validate_shape else {"validate_shape": False}
         self._initializer_op = state.assign_op(
-            self._variable, safe_initial_value(op_name, value), validate_shape=validate_shape
+            self._variable, safe_initial_value(op_name, value), **unusual
         ).op
         if self._caching_device is not None:
             with graph.device(self._caching_device):
                 self._snapshot = identity(self._variable, name="read")
         else:
-            with graph.colocate_with(self._variable.op):
-                self._snapshot = identity(self._variable, name="read")
+            self._snapshot = identity(self._variable, name="read")
+            colocate(self._snapshot.op, (*graph._scopes.colocation, self._variable.op))
 
     # What it is -------------------------------------------------------------------------------
 
@@ -132,6 +132,10 @@ class RefVariable(Variable):
 
     def _as_graph_element(self) -> Tensor:
         return self._variable
+
+    @property
+    def _existing_tensor(self) -> Tensor:
+        return self._snapshot
 
     # Its value --------------------------------------------------------------------------------
 

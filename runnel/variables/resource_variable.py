@@ -187,9 +187,9 @@ class ResourceVariable(Variable):
 
     # Updates ----------------------------------------------------------------------------------
 
-    def _update_scope(self) -> AbstractContextManager[Any]:
-        # What was cached is read before the variable changes.
-        before = [] if self._cached_value is None else [self._cached_value]
+    def _update_scope(self, may_initialize: bool = False) -> AbstractContextManager[Any]:
+        # What was cached is read before the variable changes; there may be nothing to read yet.
+        before = [] if may_initialize or self._cached_value is None else [self._cached_value]
         return self._after(before)
 
     @contextmanager
@@ -257,5 +257,5 @@ class UnreadVariable(ResourceVariable):
     def read_value(self) -> Tensor:
         return self._read()
 
-    def _update_scope(self) -> AbstractContextManager[Any]:
+    def _update_scope(self, may_initialize: bool = False) -> AbstractContextManager[Any]:
         return self._after([self._update])

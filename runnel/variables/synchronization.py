@@ -42,7 +42,7 @@ def check_modes(synchronization: Any, aggregation: Any, trainable: bool | None, 
             ) from None
     if synchronization is None:
         synchronization = VariableSynchronization.AUTO
-    else:
+    elif not isinstance(synchronization, VariableSynchronization):
         try:
             synchronization = VariableSynchronization(synchronization)
         except ValueError:

@@ -19,7 +19,7 @@ class Updates:
     update is atomic.
     """
 
-    def _update_scope(self) -> AbstractContextManager[Any]:
+    def _update_scope(self, may_initialize: bool = False) -> AbstractContextManager[Any]:
         """The block in which an update of a resource variable is made."""
         return nullcontext()
 

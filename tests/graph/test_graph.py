@@ -109,7 +109,7 @@ def test_device_functions_see_the_operation():
         with tf.device("/gpu:1"):
             inner = tf.no_op()
     assert (const.op.device, other.device) == ("/job:ps", "/job:worker")
-    assert inner.device == "/job:worker/device:GPU:1"
+    assert inner.device == "/job:worker"  # it replaces what the inner scope chose, as in TensorFlow
 
 
 def test_a_bad_device_is_refused():
