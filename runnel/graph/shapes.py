@@ -61,9 +61,12 @@ def compatible_dims(a: Dims, b: Dims) -> bool:
     """True when some tensor could have both shapes."""
     if a is None or b is None or a == b:
         return True
-    return len(a) == len(b) and all(
-        x is None or y is None or x == y for x, y in zip(a, b, strict=True)
-    )
+    if len(a) != len(b):
+        return False
+    for x, y in zip(a, b, strict=True):  # a loop: this is run for every feed of every step
+        if x != y and x is not None and y is not None:
+            return False
+    return True
 
 
 def is_fully_defined(dims: Dims) -> bool:

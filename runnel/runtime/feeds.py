@@ -43,11 +43,12 @@ def _feedable(graph: Graph, key: Any) -> Tensor:
 
 def check_feed(tensor: Tensor, value: Any) -> np.ndarray:
     """``value`` as a read-only array for ``tensor``; an error says what does not fit."""
-    dtype = tensor.dtype.base_dtype
+    dtype = tensor.dtype._base
+    wanted = dtype.np_dtype
     # Subclasses (np.matrix) give the operators another meaning; they are converted.
-    if type(value) is np.ndarray and value.dtype == dtype.np_dtype:
+    if type(value) is np.ndarray and (value.dtype is wanted or value.dtype == wanted):
         array = value
-        if dtype.np_dtype == object:
+        if wanted.kind == "O":
             array = make_array(value.tolist(), dtype)
     else:
         array = _convert(tensor, value)
@@ -60,7 +61,7 @@ def check_feed(tensor: Tensor, value: Any) -> np.ndarray:
     # Kernels must not change the caller's array, and a result that shares it must be copied
     # before the caller gets it back: a view that is not writable says both.
     view = array.view()
-    view.flags.writeable = False
+    view.setflags(write=False)
     return view
 
 

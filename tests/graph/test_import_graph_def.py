@@ -159,7 +159,7 @@ def test_devices_within_the_scopes_in_force(graph):
     with tf.device(lambda op: "/job:ps" if op.name.endswith("a") else "/gpu:1"):
         a, b, c = tf.import_graph_def(gd, return_elements=["a", "b", "c"])
     assert [o.device for o in (a, b, c)] == [
-        *("/job:ps", "/device:CPU:0", "/job:worker/task:3/device:GPU:1")
+        *("/job:ps", "/device:GPU:1", "/device:GPU:1")
     ]
 
 
