@@ -13,6 +13,8 @@ CONFORMANCE  ?= tests/conformance
 PYTEST_FLAGS ?=
 DEMO_FLAGS   ?=
 BENCH_FLAGS  ?=
+QUEUE_FLAGS  ?= $(filter --quick,$(BENCH_FLAGS))
+LOOP_FLAGS   ?= $(filter --quick,$(BENCH_FLAGS))
 
 VENV      := .venv
 PEER_VENV := .venv-conformance
@@ -56,6 +58,8 @@ conformance: $(CONFORMING) ## Compare with TensorFlow, live (installs tensorflow
 bench: export TF_CPP_MIN_LOG_LEVEL ?= 3
 bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (installs them).
 	status=0; $(PEER_VENV)/bin/python -m benchmarks.foundation $(BENCH_FLAGS) || status=$$?; \
+	$(PEER_VENV)/bin/python -m benchmarks.queues $(QUEUE_FLAGS) || status=$$?; \
+	$(PEER_VENV)/bin/python -m benchmarks.control_flow $(LOOP_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.report && exit $$status
 
 clean: ## Remove the environments, caches and build outputs.

@@ -130,12 +130,18 @@ def times_faster(
     )
 
 
-def environment() -> dict[str, str]:
-    """The environment of every measured process: CPU only, quiet, the repository importable."""
+# Several processes share the accelerator: JAX must not take most of its memory for each.
+SETTINGS = {
+    "cpu": {"CUDA_VISIBLE_DEVICES": "-1", "JAX_PLATFORMS": "cpu"},
+    "gpu": {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.2"},
+}
+
+
+def environment(platform: str = "cpu") -> dict[str, str]:
+    """The environment of every measured process: quiet, the repository importable."""
     return {
         **os.environ,
-        "CUDA_VISIBLE_DEVICES": "-1",
-        "JAX_PLATFORMS": "cpu",
+        **SETTINGS[platform],
         "TF_CPP_MIN_LOG_LEVEL": "3",
         "PYTHONPATH": os.pathsep.join(
             filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH", "")))

@@ -29,8 +29,10 @@ def machine_line(machine: dict[str, Any], rows: Sequence[results.Row]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     days = sorted({row.measured[:10] for row in rows})
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    place = f"one {machine['accelerator']} beside " if "accelerator" in machine else ""
     return (
-        f"Measured {when} on {machine['cores']} cores of {machine['cpu']}, {machine['system']}, "
+        f"Measured {when} on {place}{machine['cores']} cores of {machine['cpu']}, "
+        f"{machine['system']}, "
         f"Python {machine['python']}; {versions}. Values are medians; in brackets, quartiles."
     )
 

@@ -45,7 +45,7 @@ class Resident:
         print(contender.sample().wall)
     """
 
-    def __init__(self, name: str, deadline: float = 120.0) -> None:
+    def __init__(self, name: str, deadline: float = 120.0, platform: str = "cpu") -> None:
         self.name = name
         self.deadline = deadline
         self.iterations = 1
@@ -57,7 +57,7 @@ class Resident:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env=environment(),
+            env=environment(platform),
             cwd=REPOSITORY,
         )
 

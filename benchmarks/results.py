@@ -7,6 +7,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import subprocess
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -66,9 +67,24 @@ def describe_machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "versions": {name: version for name in PACKAGES if (version := _version(name))},
+        **({"accelerator": name} if (name := accelerator()) else {}),
         # A load well above zero means that somebody else was using the cores.
         "load_at_start": round(os.getloadavg()[0], 2),
     }
+
+
+def accelerator() -> str | None:
+    """The GPU's name, where NVIDIA's driver knows one."""
+    try:
+        answer = subprocess.run(
+            ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip().split("\n")[0] or None
 
 
 def _cpu_model() -> str:

@@ -16,10 +16,20 @@ CONTENDERS = {
     "tensorflow": "TensorFlow",
     "jax": "JAX",
     "pytorch": "PyTorch",
+    "torch.compile": "torch.compile",
 }
 """The contenders that have a column, with the names that readers know."""
 
-HEADINGS = ("what", *CONTENDERS.values(), "times faster than", "must show", "")
+
+def columns(rows: Sequence[Row]) -> list[str]:
+    """The contenders that were measured in some row, in the order of `CONTENDERS`."""
+    return [name for name in CONTENDERS if any(name in row.values for row in rows)]
+
+
+def headings(contenders: Sequence[str]) -> list[str]:
+    """The headings of a table with these contenders."""
+    names = map(display_name, contenders)
+    return ["what", *names, "times faster than", "must show", ""]
 
 
 def display_name(contender: str) -> str:
@@ -55,11 +65,11 @@ def ratio_cell(row: Row) -> str:
     )
 
 
-def cells(row: Row) -> list[str]:
-    """The cells of a row, in the order of `HEADINGS`."""
+def cells(row: Row, contenders: Sequence[str]) -> list[str]:
+    """The cells of a row, in the order of `headings`."""
     return [
         f"{row.what}, ops/s" if row.unit == "ops/s" else row.what,
-        *(value_cell(row.values.get(contender), row.unit) for contender in CONTENDERS),
+        *(value_cell(row.values.get(contender), row.unit) for contender in contenders),
         ratio_cell(row) or "–",
         row.must_show or "–",
         {True: "✓", False: "✗", None: ""}[row.passed],
@@ -68,10 +78,11 @@ def cells(row: Row) -> list[str]:
 
 def markdown(rows: Sequence[Row], notes: bool) -> str:
     """The table as Markdown, with the rows' notes below it where they are wanted."""
+    contenders = columns(rows)
     lines = [
-        "| " + " | ".join(HEADINGS) + " |",
-        "|---|" + "--:|" * len(CONTENDERS) + "---|---|:-:|",
-        *("| " + " | ".join(cells(row)) + " |" for row in rows),
+        "| " + " | ".join(headings(contenders)) + " |",
+        "|---|" + "--:|" * len(contenders) + "---|---|:-:|",
+        *("| " + " | ".join(cells(row, contenders)) + " |" for row in rows),
     ]
     remarks = [f"- {row.what}: {note}." for row in rows for note in row.notes] if notes else []
     return "\n".join([*lines, "", *remarks] if remarks else lines)
@@ -79,14 +90,15 @@ def markdown(rows: Sequence[Row], notes: bool) -> str:
 
 def print_table(console: Console, title: str, rows: Iterable[Row]) -> None:
     """Print the table and the notes to the terminal."""
-    table = Table(title=title, show_lines=True)
-    for position, heading in enumerate(HEADINGS):
-        right = 1 <= position <= len(CONTENDERS)
-        table.add_column(heading, justify="right" if right else "left", overflow="fold")
     rows = list(rows)
+    contenders = columns(rows)
+    table = Table(title=title, show_lines=True)
+    for position, heading in enumerate(headings(contenders)):
+        right = 1 <= position <= len(contenders)
+        table.add_column(heading, justify="right" if right else "left", overflow="fold")
     for row in rows:
         style = {True: "green", False: "bold red", None: ""}[row.passed]
-        *texts, mark = (escape(cell.replace("`", "")) for cell in cells(row))
+        *texts, mark = (escape(cell.replace("`", "")) for cell in cells(row, contenders))
         table.add_row(*texts, f"[{style}]{mark}[/]" if style else mark)
     console.print(table)
     for row in rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -55,6 +56,7 @@ class Outcome:
     facts: dict[str, Facts]
     compared: str | None = None
     """The fact, a list of numbers, that must be the same for every contender."""
+    agreement: float = AGREEMENT
 
     def failures(self) -> tuple[str, ...]:
         """A note for each contender that did not finish or computed something wrong."""
@@ -82,7 +84,7 @@ class Outcome:
             return True
         ours, theirs = self.facts[SUBJECT][self.compared], facts[self.compared]
         return len(theirs) == len(ours) and all(
-            math.isclose(a, b, rel_tol=AGREEMENT, abs_tol=AGREEMENT)
+            math.isclose(a, b, rel_tol=self.agreement, abs_tol=self.agreement)
             for a, b in zip(ours, theirs, strict=True)
         )
 
@@ -90,12 +92,18 @@ class Outcome:
 class Trial:
     """Processes for the named contenders, alive for as long as the context is open."""
 
-    def __init__(self, settings: Settings, contenders: Sequence[str], deadline: float = 120.0):
+    def __init__(
+        self,
+        settings: Settings,
+        contenders: Sequence[str],
+        deadline: float = 120.0,
+        platform: str = "cpu",
+    ):
         self._settings = settings
         self._residents: dict[str, Resident] = {}
         self._stack = ExitStack()
         for name in contenders:
-            self._residents[name] = self._stack.enter_context(Resident(name, deadline))
+            self._residents[name] = self._stack.enter_context(Resident(name, deadline, platform))
 
     def __enter__(self) -> Trial:
         return self
@@ -116,11 +124,14 @@ class Trial:
         rounds: int | None = None,
         iterations: int | None = None,
         compared: str | None = None,
+        agreement: float = AGREEMENT,
+        loading: int = 1,
     ) -> Outcome:
         """Measure one program in all contenders, or a program for each.
 
         `iterations` fixes the length of a round and leaves the warm-up out, for work whose first
-        time is what counts. `compared` names the fact that all contenders must agree on.
+        time is what counts. `compared` names the fact that all contenders must agree on, to within
+        `agreement`. `loading` contenders prepare at a time; only one is ever measured.
         """
         if isinstance(programs, str):
             programs = {
@@ -132,10 +143,15 @@ class Trial:
             }
         failures: dict[str, Measurement] = {}
         ready: list[Resident] = []
-        for name, (path, values) in programs.items():
+        with ThreadPoolExecutor(loading) as pool:
+            loaded = {
+                name: pool.submit(self._residents[name].load, path, values)
+                for name, (path, values) in programs.items()
+            }
+        for name, loading_done in loaded.items():
             resident = self._residents[name]
             try:
-                resident.load(path, values)
+                loading_done.result()
                 if iterations is None:
                     resident.calibrate(self._settings.seconds, self._settings.warm_up)
                 else:
@@ -150,7 +166,10 @@ class Trial:
             if measurements[resident.name].failure is None
         }
         return Outcome(
-            {name: {**failures, **measurements}[name] for name in programs}, facts, compared
+            {name: {**failures, **measurements}[name] for name in programs},
+            facts,
+            compared,
+            agreement,
         )
 
 

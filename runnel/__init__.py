@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from runnel import bitwise, debugging, initializers, linalg, manip, math, nn, random
+from runnel import bitwise, debugging, initializers, layers, linalg, manip, math, nn, queue, random
 from runnel.autodiff.custom_gradient import custom_gradient
 from runnel.autodiff.gradients import (
     AggregationMethod,
     UnconnectedGradients,
     gradients,
-    hessians,
 )
+from runnel.autodiff.hessians import hessians
 from runnel.control_flow.conditional import case, cond
 from runnel.control_flow.functional import foldl, foldr, map_fn, scan
 from runnel.control_flow.loop import while_loop
@@ -77,6 +77,12 @@ from runnel.graph.random_seed import get_seed, set_random_seed
 from runnel.graph.registry import OpDef, get_op_def, register_op, registered_ops
 from runnel.graph.shapes import Dimension, TensorShape, dimension_value
 from runnel.graph.tensor_proto import make_ndarray, make_tensor_proto
+from runnel.memory import keep_freed_memory_if_asked
+from runnel.ops.accumulators import (
+    ConditionalAccumulator,
+    ConditionalAccumulatorBase,
+    SparseConditionalAccumulator,
+)
 from runnel.ops.activations import log_sigmoid
 from runnel.ops.arg_extrema import arg_max, arg_min, argmax, argmin
 from runnel.ops.arithmetic import (
@@ -222,6 +228,7 @@ from runnel.ops.elementwise import (
 )
 from runnel.ops.fill import fill, ones, ones_like, zeros, zeros_like
 from runnel.ops.gather import batch_gather, gather, gather_nd
+from runnel.ops.gather_tree import gather_tree_op as _gather_tree_op  # so that it is registered
 from runnel.ops.indexing import newaxis
 from runnel.ops.joining import concat, parallel_stack, stack
 from runnel.ops.linear_algebra import (
@@ -241,6 +248,13 @@ from runnel.ops.printing import Print
 from runnel.ops.printing import print_values as print  # noqa: A004 (TensorFlow's name)
 from runnel.ops.py_function import numpy_function, py_func
 from runnel.ops.qr import qr
+from runnel.ops.queues import (
+    FIFOQueue,
+    PaddingFIFOQueue,
+    PriorityQueue,
+    QueueBase,
+    RandomShuffleQueue,
+)
 from runnel.ops.random import (
     multinomial,
     random_normal,
@@ -304,6 +318,7 @@ from runnel.ops.transposition import invert_permutation, matrix_transpose, trans
 from runnel.ops.trigonometry import acos, acosh, asin, asinh, atan, atanh, cos, cosh, sin, sinh, tan
 from runnel.ops.unique import listdiff, setdiff1d, unique, unique_with_counts
 from runnel.ops.zero_safe import div_no_nan
+from runnel.runtime.explain_placement import explain_placement
 from runnel.runtime.fetches import register_session_run_conversion_functions
 from runnel.runtime.session import InteractiveSession, Session
 from runnel.variables.creation import (
@@ -359,6 +374,8 @@ from runnel.variables.variable_scope import (
 
 __version__ = "0.1.0"
 
+keep_freed_memory_if_asked()
+
 
 def __getattr__(name: str) -> Any:
     """Names whose modules are loaded only when used (protocol buffers take a while)."""
@@ -376,6 +393,8 @@ def __getattr__(name: str) -> Any:
 
 _CONFIG = "tensorboard.compat.proto.config_pb2"
 _LAZY = {
+    "config": "runnel.config",
+    "contrib": "runnel.contrib",
     "datasets": "runnel.datasets",
     "test": "runnel.test",
     "train": "runnel.train",

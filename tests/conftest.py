@@ -1,8 +1,10 @@
-"""Every test starts with an empty default graph, every pass and every kernel is checked."""
+"""Every test starts with an empty default graph and leaves no thread behind; passes and kernels
+are checked."""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -14,11 +16,26 @@ import runnel as tf  # noqa: E402
 from runnel.passes import rewrite  # noqa: E402
 from runnel.runtime import verification  # noqa: E402
 
+LEAVING_SECONDS = 2.0
+
 
 @pytest.fixture(autouse=True)
 def _fresh_default_graph() -> Iterator[None]:
     with tf.Graph().as_default():
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_leaked_threads() -> Iterator[None]:
+    """Fails a test that leaves a thread running; those that are about to end may do so."""
+    before = set(threading.enumerate())
+    yield
+    leaked = [thread for thread in threading.enumerate() if thread not in before]
+    for thread in leaked:
+        thread.join(LEAVING_SECONDS)
+    names = [f"{thread.name} ({thread!r})" for thread in leaked if thread.is_alive()]
+    if names:
+        pytest.fail(f"threads are still running: {', '.join(names)}", pytrace=False)
 
 
 @pytest.fixture(autouse=True, scope="session")

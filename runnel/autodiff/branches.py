@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from runnel.autodiff.zeros import Gradient, no_slices_of, shape_for, zeros_for
 from runnel.control_flow.cond_context import CondContext
-from runnel.control_flow.context import output_context
+from runnel.control_flow.guards import Guards, guards_of, original
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation, Tensor
@@ -22,61 +23,105 @@ def _switch_gradient(op: Operation, *grads: Any) -> list[Any]:
     data, pred = op.inputs
     if all(grad is None for grad in grads):
         return [None, None]
-    sides = list(grads)
-    if any(isinstance(grad, IndexedSlices) for grad in sides):
-        present = [g for g in sides if g is not None]
-        if all(isinstance(grad, IndexedSlices) for grad in present):
-            return [_merge_slices(data, pred, sides), None]
-        sides = [None if g is None else convert_to_tensor(g) for g in sides]
-    for side, grad in enumerate(sides):
+    if pred.op.op_def.name == "LoopCond":
+        return [grads[1], None]  # within an iteration the loop has gone on
+    branch = _current_branch(op)
+    if branch is not None:
+        return [grads[branch], None]
+    present = [grad for grad in grads if grad is not None]
+    if all(isinstance(grad, IndexedSlices) for grad in present):
+        return [_merge_slices(op, grads), None]
+    sides = []
+    for side, grad in enumerate(grads):
         if grad is None:
-            from runnel.autodiff.loops import zeros_for
-
-            sides[side] = switch(zeros_for(data), pred)[side]
+            sides.append(switch(zeros_for(data), pred)[side])
+        else:
+            sides.append(_dead_elsewhere(convert_to_tensor(grad), op, side))
     return [merge(sides, name="cond_grad")[0], None]
 
 
-def _merge_slices(data: Tensor, pred: Tensor, sides: list[Any]) -> IndexedSlices:
-    """Where the branch was not taken there are no slices."""
-    present = next(grad for grad in sides if grad is not None)
-    from runnel.autodiff.loops import zeros_for
-    from runnel.ops.array_shape import shape
-    from runnel.ops.fill import zeros
+def _current_branch(op: Operation) -> int | None:
+    """The branch for which ``op`` switches, if operations are now being made inside it."""
+    context: Any = op.graph._get_control_flow_context()
+    while context is not None:
+        if context is op.control_flow_context and isinstance(context, CondContext):
+            return context.branch
+        context = context.outer_context
+    return None
 
-    rows = zeros_for(data)
+
+def _dead_elsewhere(grad: Tensor, op: Operation, side: int) -> Tensor:
+    """``grad``, which belongs to one output of a Switch, dead where that output is.
+
+    It is so already unless a gradient function made it of nothing in the branch.
+    """
+    context = op.graph._get_control_flow_context()
+    pred = op.inputs[1] if context is None else context.AddValue(op.inputs[1])
+    key = original(pred)
+    if any(g.key is key and g.side == side for g in guards_of(op.graph).of(grad)):
+        return grad
+    return switch(grad, pred)[side]
+
+
+def _merge_slices(op: Operation, sides: tuple[Any, ...]) -> IndexedSlices:
+    """Where the branch was not taken there are no slices."""
+    data, pred = op.inputs
+    present = next(grad for grad in sides if grad is not None)
     parts = []
     for side, grad in enumerate(sides):
         if grad is None:
-            values = switch(rows[:0], pred)[side]
-            indices = switch(zeros([0], present.indices.dtype), pred)[side]
-            parts.append((values, indices))
+            values, indices = no_slices_of(data, present.indices.dtype)
+            parts.append((switch(values, pred)[side], switch(indices, pred)[side]))
         else:
-            parts.append((grad.values, grad.indices))
+            found = (grad.values, grad.indices)
+            values, indices = (_dead_elsewhere(part, op, side) for part in found)
+            parts.append((values, indices))
     values = merge([values for values, _ in parts], name="cond_grad")[0]
     indices = merge([indices for _, indices in parts], name="cond_grad")[0]
-    return IndexedSlices(values, indices, shape(rows))
+    return IndexedSlices(values, indices, shape_for(data))
 
 
 def _merge_gradient(op: Operation, grad: Any, _: Any) -> list[Any]:
     """The gradient for the input that was taken; dead for the others."""
     if grad is None:
         return [None] * len(op.inputs)
-    grad = convert_to_tensor(grad)
-    branches = [output_context(tensor.op) for tensor in op.inputs]
-    if len(branches) == 2 and all(isinstance(branch, CondContext) for branch in branches):
-        first, second = branches
-        if first.pred is second.pred and (first.branch, second.branch) == (0, 1):
-            return list(switch(grad, first.pred, name="cond_grad"))
+    analysis = guards_of(op.graph)
+    guards = [analysis.of(tensor) for tensor in op.inputs]
+    decided = _decision(guards)
+    if decided is not None:
+        pred, sides = decided
+        switched = _switch(grad, pred)
+        return [switched[side] for side in sides]
     from runnel.ops.comparison import equal
 
     taken = op.outputs[1]
-    return [switch(grad, equal(taken, index))[1] for index in range(len(op.inputs))]
+    return [_switch(grad, equal(taken, index))[1] for index in range(len(op.inputs))]
+
+
+def _decision(guards: list[Guards]) -> tuple[Tensor, list[int]] | None:
+    """The predicate that chooses between two values, and the side of each."""
+    if len(guards) != 2:
+        return None
+    for one in guards[0]:
+        for other in guards[1]:
+            if one.key is other.key and one.side != other.side:
+                return one.pred, [one.side, other.side]
+    return None
+
+
+def _switch(grad: Gradient, pred: Tensor) -> list[Any]:
+    if not isinstance(grad, IndexedSlices):
+        return switch(grad, pred, name="cond_grad")
+    values = switch(grad.values, pred, name="cond_grad")
+    indices = switch(grad.indices, pred, name="cond_grad")
+    # The shape is that of the whole; what uses it is dead with the values.
+    return [IndexedSlices(values[k], indices[k], grad.dense_shape) for k in (0, 1)]
 
 
 def _without_context(op: Operation, *grads: Any) -> Any:
     raise LookupError(
-        f"{op.name!r} ({op.type}) is part of a loop that tf.while_loop did not build in this "
-        "program; such a loop has no gradient"
+        f"{op.name!r} ({op.type}) is part of a loop that is not of the form that tf.while_loop "
+        "builds; such a loop has no gradient"
     )
 
 

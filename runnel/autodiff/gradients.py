@@ -15,18 +15,32 @@ from typing import Any
 import runnel.autodiff.branches  # noqa: F401 (registers the gradients of control flow)
 from runnel.autodiff.aggregation import AggregationMethod, aggregate
 from runnel.autodiff.custom_gradient import custom_gradient_function
-from runnel.autodiff.loops import Loop, LoopLevel
+from runnel.autodiff.loop_gradient import loop_gradients
+from runnel.autodiff.loops import Loop, LoopLevel, is_trainable
+from runnel.autodiff.stack_gradients import StackGradients
+from runnel.autodiff.zeros import Gradient, completed
+from runnel.control_flow.guards import forget_guards, guards_of
+from runnel.control_flow.recovery import new_source, recover_loops
 from runnel.graph.conversion import convert_to_tensor
-from runnel.graph.dtypes import DType
 from runnel.graph.gradient_registry import gradient_function
 from runnel.graph.graph import Graph, name_scope
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.shapes import compatible_dims, format_dims
 from runnel.graph.topological_order import topological_order
-from runnel.ops.control_flow import is_switch
+from runnel.ops.control_flow import CONTROL_FLOW, is_switch
 
-Gradient = Tensor | IndexedSlices
+_PASS_SLICES_ON = CONTROL_FLOW | {
+    "AddN",
+    "Cast",
+    "Identity",
+    "IdentityN",
+    "Neg",
+    "ReadVariableOp",
+    "RefIdentity",
+    "Snapshot",
+}
+"""Op types whose gradient of a sparse gradient is sparse; others get it dense."""
 
 
 class UnconnectedGradients(Enum):
@@ -78,14 +92,17 @@ def gradients(
         graph.as_default(),
         graph.one_creation_site(),
         name_scope(name, "gradients", [*targets, *sources]) as scope,
-        graph._scopes.override(gradient_source=scope),
     ):
+        recover_loops(graph)
+        forget_guards(graph)
         seeds = [
             _initial_gradient(y, g, i)
             for i, (y, g) in enumerate(zip(targets, initial, strict=True))
         ]
         backward = _Backward(graph, sources, stops, aggregation_method, colocate_gradients_with_ops)
-        found = backward.run(targets, seeds)
+        with graph._scopes.override(gradient_source=new_source(graph, scope.rstrip("/"))):
+            found = backward.run(targets, seeds)
+        forget_guards(graph)
         if unconnected is UnconnectedGradients.ZERO:
             from runnel.ops.fill import zeros_like
 
@@ -113,12 +130,6 @@ def _source(x: Any) -> Tensor:
     if isinstance(handle, Tensor):
         return handle
     return convert_to_tensor(x, as_ref=True)
-
-
-def is_trainable(dtype: DType) -> bool:
-    """True when a gradient can flow through values of this type."""
-    base = dtype.base_dtype
-    return base.is_floating or base.is_complex or base.name in ("resource", "variant")
 
 
 def _initial_gradient(y: Tensor, given: Any, index: int) -> Gradient:
@@ -159,44 +170,58 @@ class _Backward:
         aggregation_method: int | None,
         colocate: bool,
         level: LoopLevel | None = None,
+        stacks: StackGradients | None = None,
     ) -> None:
         self.graph = graph
         self.level = level or LoopLevel.current(graph)
+        self.stacks = stacks or StackGradients()
         self.sources = sources
+        self.wanted = frozenset(sources)
         self.stops = stops
         self.aggregation_method = aggregation_method
         self.colocate = colocate
         self.arrived: dict[Tensor, list[Gradient]] = {}
+        self.has_branches = False
 
-    def run(self, targets: Sequence[Tensor], seeds: Sequence[Gradient]) -> list[Any]:
-        schedule = self._schedule(targets)
+    def run(
+        self, targets: Sequence[Tensor], seeds: Sequence[Gradient], also: Sequence[Loop] = ()
+    ) -> list[Any]:
+        """The gradients of the sources.
+
+        ``also`` are loops that are visited although no target depends on them: what they have
+        pushed onto stacks has gradients.
+        """
+        schedule = self._schedule(targets, also)
+        self.has_branches = any(isinstance(op, Operation) and is_switch(op) for op in schedule)
         on_path = self._on_path(schedule)
         for tensor, seed in zip(targets, seeds, strict=True):
             self.arrived.setdefault(tensor, []).append(seed)
         found: dict[Tensor, Any] = {}
-        wanted = set(self.sources)
         for op in reversed(schedule):
             sums = [self._sum(tensor) for tensor in op.outputs]
             for tensor, total in zip(op.outputs, sums, strict=True):
-                if tensor in wanted:
+                if tensor in self.wanted:
                     found[tensor] = total
             # A stopped tensor receives its gradient, but passes none on.
             passed = [
                 None if tensor in self.stops else total
                 for tensor, total in zip(op.outputs, sums, strict=True)
             ]
-            if op in on_path and any(total is not None for total in passed):
+            if op in on_path and (
+                any(total is not None for total in passed)
+                or (isinstance(op, Loop) and op.receives(self.stacks))
+            ):
                 self._propagate(op, passed, on_path)
         for x in self.sources:
             if x not in found and x in self.arrived:  # at the boundary of a loop's body
                 found[x] = self._sum(x)
         return [found.get(x) for x in self.sources]
 
-    def _schedule(self, targets: Sequence[Tensor]) -> list[Any]:
+    def _schedule(self, targets: Sequence[Tensor], also: Sequence[Loop]) -> list[Any]:
         """The ancestors of the targets, producers first; a loop counts as one of them."""
         producers = self.level.producers
         seen: set[Any] = set()
-        stack = producers(targets)
+        stack = [*producers(targets), *also]
         while stack:
             op = stack.pop()
             if op in seen:
@@ -206,17 +231,16 @@ class _Backward:
         ordered = sorted(seen, key=lambda op: op.id)
         if any(source.id >= op.id for op in ordered for source in producers(op.inputs)):
             # An input was replaced by a newer tensor.
-            return topological_order(ordered, lambda op: producers(op.inputs))
+            return topological_order(ordered, lambda op: list(producers(op.inputs)))
         return ordered
 
     def _on_path(self, schedule: Iterable[Any]) -> set[Any]:
         """Operations that have a source among their (indirect) inputs."""
-        wanted = set(self.sources)
         on_path: set[Operation] = set()
         for op in schedule:
             for tensor in op.inputs:
                 leads = self.level.producer(tensor) in on_path and tensor not in self.stops
-                if tensor in wanted or leads:
+                if tensor in self.wanted or leads:
                     on_path.add(op)
                     break
         return on_path
@@ -228,10 +252,13 @@ class _Backward:
         return aggregate(parts, self.aggregation_method)
 
     def _propagate(self, op: Any, sums: list[Any], on_path: set[Any]) -> None:
-        wanted = set(self.sources)
         if isinstance(op, Loop):
-            leads = [t in wanted or self.level.producer(t) in on_path for t in op.inputs]
-            self._send(op.inputs, op.gradients(sums, leads, self._walk), on_path)
+            leads = [t in self.wanted or self.level.producer(t) in on_path for t in op.inputs]
+            into = loop_gradients(op, sums, leads, self._walk, self.stacks)
+            self._send(op, into, on_path)
+            return
+        if op.type == "StackPopV2":
+            self.stacks.push(op, sums[0])
             return
         function = self._gradient_function(op)
         if function is None:
@@ -242,18 +269,36 @@ class _Backward:
                 self._or_zeros(tensor, total)
                 for tensor, total in zip(op.outputs, sums, strict=True)
             ]
+            if op.type not in _PASS_SLICES_ON:
+                grads = [convert_to_tensor(g) if isinstance(g, IndexedSlices) else g for g in grads]
             result = function(op, *grads)
             into = list(result) if isinstance(result, list | tuple) else [result]
             self._check_result(op, into)
-        self._send(op.inputs, into, on_path)
+        self._send(op, into, on_path)
 
-    def _send(self, tensors: Sequence[Tensor], grads: Sequence[Any], on_path: set[Any]) -> None:
-        wanted = set(self.sources)
-        for tensor, grad in zip(tensors, grads, strict=True):
+    def _send(self, op: Any, grads: Sequence[Any], on_path: set[Any]) -> None:
+        for tensor, grad in zip(op.inputs, grads, strict=True):
             if grad is None or not is_trainable(tensor.dtype):
                 continue
-            if tensor in wanted or self.level.producer(tensor) in on_path:
+            if tensor in self.wanted or self.level.producer(tensor) in on_path:
+                if self.has_branches:
+                    grad = self._alive_with(tensor, grad, op)
                 self.arrived.setdefault(tensor, []).append(grad)
+
+    def _alive_with(self, tensor: Tensor, grad: Gradient, op: Any) -> Gradient:
+        """``grad``, which ``op`` passes on, zero where ``tensor`` is alive and ``op`` is dead.
+
+        ``tf.cond`` brings all that a branch uses into it. But a gradient that another one is
+        taken of was made outside, of values of branches and of others.
+        """
+        if isinstance(op, Operation) and op.op_def.name in CONTROL_FLOW:
+            return grad
+        analysis = guards_of(self.graph)
+        guards = op.guards() if isinstance(op, Loop) else analysis.in_branches(op.outputs[0])
+        if not guards:
+            return grad
+        present = analysis.of(tensor)
+        return completed(grad, tensor, tuple([g for g in guards if g not in present]))
 
     def _walk(
         self,
@@ -261,12 +306,19 @@ class _Backward:
         seeds: Sequence[Gradient],
         sources: Sequence[Tensor],
         level: LoopLevel,
+        also: Sequence[Loop],
     ) -> list[Any]:
         """The gradients within one iteration of a loop."""
         inner = _Backward(
-            self.graph, sources, self.stops, self.aggregation_method, self.colocate, level
+            self.graph,
+            sources,
+            self.stops,
+            self.aggregation_method,
+            self.colocate,
+            level,
+            self.stacks,
         )
-        return inner.run(targets, seeds)
+        return inner.run(targets, seeds, also)
 
     @staticmethod
     def _or_zeros(tensor: Tensor, total: Gradient | None) -> Any:
@@ -330,26 +382,4 @@ class _Backward:
                 grad.set_shape(tensor.dims)
 
 
-def hessians(ys: Any, xs: Any, name: str = "hessians", **options: Any) -> list[Tensor]:
-    """The second derivatives of the sum of ``ys`` with respect to each of ``xs``.
-
-    For an ``x`` of shape S the result has shape S + S.
-    """
-    from runnel.ops.array_shape import reshape, shape
-    from runnel.ops.joining import concat, stack
-    from runnel.ops.splitting import unstack
-
-    result = []
-    with name_scope(name, "hessians"):
-        for x in _as_list(xs):
-            tensor = convert_to_tensor(x)
-            if tensor.dims is None or None in tensor.dims:
-                raise ValueError(f"hessians needs the static shape of {tensor.name}")
-            grad = gradients(ys, x, **options)[0]
-            rows = [gradients(g, x, **options)[0] for g in unstack(reshape(grad, [-1]))]
-            stacked = stack([reshape(r, [-1]) for r in rows])
-            result.append(reshape(stacked, concat([shape(tensor), shape(tensor)], 0)))
-    return result
-
-
-__all__ = ["AggregationMethod", "UnconnectedGradients", "gradients", "hessians", "is_trainable"]
+__all__ = ["AggregationMethod", "UnconnectedGradients", "gradients", "is_trainable"]

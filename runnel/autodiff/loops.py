@@ -1,39 +1,40 @@
-"""The gradient of a loop: another loop, which runs through the iterations backwards.
+"""Loops, as the backward walk sees them: each is one operation.
 
-To the backward walk a loop is one operation: its inputs are the tensors that enter it, its outputs
-those that leave it. Its gradient is a loop with a variable for the gradient of each loop variable
-and a sum for the gradient of each tensor from outside. In each iteration a walk through the body
-takes the first from the end of the iteration to its beginning. The values of the body that the
-walk's operations need are kept on stacks (``runnel.control_flow.loop_history``).
+Its inputs are the tensors that enter it, its outputs those that leave it. A loop that pushes values
+onto stacks comes before the loop that pops them, like one whose output another one takes.
+``runnel.autodiff.loop_gradient`` makes the gradient.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from runnel.control_flow.loop_history import GradState, iteration_count
+from runnel.autodiff.zeros import made_by
+from runnel.control_flow.guards import Guards, guards_of
+from runnel.control_flow.loop_history import pushes_of, stack_of
 from runnel.control_flow.while_context import WhileContext
-from runnel.graph.conversion import convert_to_tensor
-from runnel.graph.graph import Graph, name_scope
+from runnel.graph.dtypes import DType
+from runnel.graph.graph import Graph
 from runnel.graph.operation import Operation, Tensor
-from runnel.graph.shapes import is_fully_defined
-
-Walk = Callable[[Sequence[Tensor], Sequence[Any], Sequence[Tensor], "LoopLevel"], list[Any]]
 
 
-def _is_differentiable(tensor: Tensor) -> bool:
+def is_trainable(dtype: DType) -> bool:
+    """True when a gradient can flow through values of this type."""
+    base = dtype.base_dtype
+    return base.is_floating or base.is_complex or base.name in ("resource", "variant")
+
+
+def is_differentiable(tensor: Tensor) -> bool:
+    """True for numbers, and for what denotes some: a variable, or a stack of values."""
     dtype = tensor.dtype.base_dtype
     if dtype.name == "resource":
-        return _made_by(tensor).op_def.variable
+        maker = made_by(tensor)
+        if maker.op_def.name == "StackV2":
+            elements = maker.attrs["elem_type"]
+            return elements.is_floating or elements.is_complex
+        return maker.op_def.variable
     return dtype.is_floating or dtype.is_complex
-
-
-def _made_by(handle: Tensor) -> Operation:
-    """The operation that made a handle which control flow has passed on."""
-    while handle.op.op_def.name in ("Enter", "Switch"):
-        handle = handle.op.inputs[0]
-    return handle.op
 
 
 class LoopLevel:
@@ -44,9 +45,14 @@ class LoopLevel:
     """
 
     def __init__(self, base: Any = None, boundary: Iterable[Tensor] = ()) -> None:
-        self._base = base
         self._boundary = frozenset(boundary)
         self._loops: dict[WhileContext, Loop] = {}
+        self._around: set[Any] = set()
+        """The contexts in which ``base`` is."""
+        self._base = base
+        while base is not None:
+            self._around.add(base)
+            base = base.outer_context
 
     @classmethod
     def current(cls, graph: Graph) -> LoopLevel:
@@ -55,211 +61,133 @@ class LoopLevel:
         base = context.GetWhileContext() if context is not None else None
         if base is None:
             return cls()
-        variables = [exit_tensor.op.inputs[0].op for exit_tensor in base.loop_exits]
-        return cls(base, [switch.outputs[1] for switch in variables])
+        starts = [t for v in base.variables for t in (v.merged, v.start) if t is not None]
+        return cls(base, starts)
 
     def producer(self, tensor: Tensor) -> Operation | Loop:
-        """What makes ``tensor``: an operation of this level, or a loop."""
-        op = tensor.op
-        context = op.control_flow_context
-        if context is None:
-            return op
+        """What makes ``tensor``: an operation of this level, or a loop.
+
+        A stack is made by the loop that pushes to it.
+        """
+        if tensor.dtype.name == "resource":
+            stack = stack_of(tensor)
+            pushing = None if stack is None else pushes_of(tensor.graph).get(stack)
+            loop = None if pushing is None else self._loop_around(pushing)
+            if loop is not None and loop.reachable:
+                return loop
+        return self._loop_around(tensor.op.control_flow_context) or tensor.op
+
+    def _loop_around(self, context: Any) -> Loop | None:
+        """The outermost loop around ``context`` that is inside this level."""
         found: WhileContext | None = None
-        while context is not None and context is not self._base:
+        while context is not None and context not in self._around:
             if isinstance(context, WhileContext):
                 found = context
             context = context.outer_context
-        if found is None or (self._base is not None and context is None):
-            return op
+        if found is None:
+            return None
         if found not in self._loops:
-            self._loops[found] = Loop(found)
+            self._loops[found] = Loop(found, reachable=context is self._base)
         return self._loops[found]
 
-    def producers(self, tensors: Iterable[Tensor]) -> list[Any]:
+    def loop(self, context: WhileContext) -> Loop:
+        """The loop of this level in which ``context`` is."""
+        found = self._loop_around(context)
+        assert found is not None
+        return found
+
+    def producers(self, tensors: Iterable[Tensor]) -> Iterator[Any]:
         """The producers of ``tensors`` that are not behind the boundary."""
-        return [self.producer(t) for t in tensors if t not in self._boundary]
+        for tensor in tensors:
+            producer = self.producer(tensor)
+            if isinstance(producer, Loop) or tensor not in self._boundary:
+                yield producer
 
 
 class Loop:
     """A loop, as one operation of a backward walk."""
 
-    def __init__(self, context: WhileContext) -> None:
+    def __init__(self, context: WhileContext, reachable: bool = True) -> None:
         self.context = context
-        self.outputs = list(context.loop_exits)
-        self.switches = [tensor.op.inputs[0].op for tensor in self.outputs]
-        self.merges = [op.inputs[0] for op in self.switches]
-        self.enters = [tensor.op.inputs[0] for tensor in self.merges]
-        self.invariants = [
-            inside
-            for inside in dict.fromkeys(context._external_values.values())
-            if inside.op.op_def.name in ("Enter", "RefEnter") and inside.op.attrs["is_constant"]
-        ]
-        self.inputs = [t.op.inputs[0] for t in (*self.enters, *self.invariants)]
-        self.id = max(tensor.op.id for tensor in self.outputs)
+        self.variables = context.variables
+        # What it pushes is no input, although the stack comes from outside.
+        self.invariants = [t for t in context.invariants if not self._pushes_to(stack_of(t))]
+        self.outputs = [*context.loop_exits, *context._stray_exits]
+        """The variables that leave the loop."""
+        self.inputs = [v.enter.op.inputs[0] for v in self.variables]
+        """What the variables begin as, then what stands behind the invariants."""
+        self.inputs += [t.op.inputs[0] for t in self.invariants]
+        self.id = max((tensor.op.id for tensor in self.outputs), default=-1)
+        self.reachable = reachable
+        stacks = (stack_of(tensor) for tensor in self.invariants)
+        self.popped = [stack for stack in stacks if stack is not None]
+        """The stacks from which it, or a loop in it, pops."""
 
     @property
     def name(self) -> str:
         return self.context.name
 
-    def gradients(self, exit_grads: Sequence[Any], leads: Sequence[bool], walk: Walk) -> list[Any]:
-        """The gradient for each of ``inputs``, given those of ``outputs``.
+    def _pushes_to(self, stack: Tensor | None) -> bool:
+        if stack is None:
+            return False
+        context: Any = pushes_of(stack.graph).get(stack)
+        while context is not None and context is not self.context:
+            context = context.outer_context
+        return context is self.context
 
-        ``leads`` says which inputs depend on what is differentiated by.
-        """
-        if not self.context.back_prop:
-            return [None] * len(self.inputs)
-        if self.context.grad_state is not None:
+    def guards(self) -> Guards:
+        """The branches in which the loop is."""
+        if not self.outputs:
+            return ()
+        return guards_of(self.context.graph).in_branches(self.outputs[0])
+
+    def pushes(self, deep: bool = False) -> Iterator[Operation]:
+        """What keeps values of its body; with ``deep``, also of the loops in it."""
+        stack = [self.context]
+        while stack:
+            context = stack.pop()
+            yield from context.pushes
+            if deep:
+                stack += context.inner_loops
+
+    def receives(self, gradients: Any) -> bool:
+        """True when there are gradients for what the loop, or one in it, has pushed."""
+        return any(stack_of(push.inputs[0]) in gradients for push in self.pushes(deep=True))
+
+    def level(self) -> LoopLevel:
+        """Inside the loop, an iteration of it."""
+        starts = [t for v in self.variables for t in (v.start, v.merged) if t is not None]
+        return LoopLevel(self.context, [*starts, *self.invariants])
+
+    def require_differentiable(self) -> None:
+        """An error that says why the loop has no gradient here."""
+        stray = self.context.pivot is None or self.context._stray_exits
+        if stray or any(len(v.merged.op.inputs) != 2 or v.switch is None for v in self.variables):
             raise LookupError(
-                f"The loop {self.context.name!r} computes the gradient of another loop, and the "
-                "gradient of such a loop (a second derivative) is not supported; unroll the loop "
-                "where its number of iterations is known"
+                f"The loop {self.name!r} is not of the form that tf.while_loop builds (a LoopCond, "
+                "and Enter, Merge, Switch, NextIteration for each variable); it has no gradient"
             )
-        count = len(self.enters)
-        results = [merged.op.inputs[1].op.inputs[0] for merged in self.merges]
-        active = self._active(results, exit_grads)
-        sums = [
-            i
-            for i, tensor in enumerate(self.invariants)
-            if leads[count + i] and _is_differentiable(tensor)
-        ]
-        found: list[Any] = [None] * len(self.inputs)
-        if not active:
-            return found
-        loop = _GradientLoop(self, results, active, sums, walk)
-        with name_scope(f"{self.context.name}_grad"):
-            values = loop.build(exit_grads)
-        for k, value in zip(active, values, strict=False):
-            found[k] = value
-        for i, value, reached in zip(sums, values[len(active) :], loop.reached, strict=True):
-            found[count + i] = value if reached else None
-        return found
-
-    def _active(self, results: list[Tensor], exit_grads: Sequence[Any]) -> list[int]:
-        """The loop variables that receive a gradient, at the end or through another one."""
-        starts = {}
-        for k, (switch, merged) in enumerate(zip(self.switches, self.merges, strict=True)):
-            starts[switch.outputs[1]] = starts[merged] = k
-        level = LoopLevel(self.context, starts)
-        active = {k for k, grad in enumerate(exit_grads) if grad is not None}
-        queue = list(active)
-        seen: set[Any] = set()
-        while queue:
-            stack = [results[queue.pop()]]
-            while stack:
-                tensor = stack.pop()
-                if tensor in starts:
-                    k = starts[tensor]
-                    if k not in active and _is_differentiable(tensor):
-                        active.add(k)
-                        queue.append(k)
-                    continue
-                producer = level.producer(tensor)
-                if producer not in seen and tensor not in self.invariants:
-                    seen.add(producer)
-                    stack += producer.inputs
-        return sorted(active)
+        if not self.reachable:
+            raise LookupError(
+                f"A gradient that is taken inside a loop cannot go through the loop {self.name!r} "
+                "outside it, whose history would be used up in the first iteration. Take the "
+                "gradient of that loop outside, and use it inside; or cut the path with "
+                "tf.stop_gradient."
+            )
 
 
-class _GradientLoop:
-    """The construction of the gradient of one loop."""
-
-    def __init__(
-        self, loop: Loop, results: list[Tensor], active: list[int], sums: list[int], walk: Walk
-    ) -> None:
-        self.loop = loop
-        self.results = results
-        self.active = active
-        self.sums = sums
-        self.walk = walk
-        self.state: GradState
-        self.reached: list[bool] = []
-        """Which of the tensors from outside a gradient has reached."""
-
-    def build(self, exit_grads: Sequence[Any]) -> list[Tensor]:
-        """The gradients as they leave the loop: of the active variables, then the sums."""
-        from runnel.ops.fill import zeros_like
-
-        loop, forward = self.loop, self.loop.context
-        count = iteration_count(forward)
-        grads = [
-            zeros_like(loop.outputs[k], optimize=False)
-            if exit_grads[k] is None
-            else convert_to_tensor(exit_grads[k])
-            for k in self.active
-        ]
-        totals = [zeros_for(loop.invariants[i].op.inputs[0]) for i in self.sums]
-        state = GradState(forward)
-        context = WhileContext(
-            parallel_iterations=forward.parallel_iterations,
-            back_prop=forward.back_prop,
-            swap_memory=forward.swap_memory,
-            name="while_context",
-            grad_state=state,
-        )
-        state.grad_context = context
-        self.state = state
-        variables = [count, *grads, *totals]
-        invariants = [
-            (),
-            *(loop.merges[k].dims for k in self.active),
-            *(total.dims for total in totals),
-        ]
-        exits = context.build(
-            lambda index, *_: index > 0, self._body, variables, list(invariants), True
-        )
-        outer = context.outer_context.GetWhileContext() if context.outer_context else None
-        if outer is not None and outer.grad_state is not None:
-            outer.grad_state.come_after(exits[0].op)
-        return list(exits[1:])
-
-    def _body(self, index: Tensor, *variables: Tensor) -> list[Tensor]:
-        loop = self.loop
-        following = index - 1
-        self.state.count_with(following.op)
-        grads = variables[: len(self.active)]
-        totals = variables[len(self.active) :]
-        starts = [loop.switches[k].outputs[1] for k in self.active]
-        merges = [loop.merges[k] for k in self.active]
-        invariants = [loop.invariants[i] for i in self.sums]
-        boundary = {
-            *(switch.outputs[1] for switch in loop.switches),
-            *loop.merges,
-            *loop.invariants,
-        }
-        sources = [*starts, *merges, *invariants]
-        level = LoopLevel(loop.context, boundary)
-        found = self.walk([self.results[k] for k in self.active], grads, sources, level)
-        into = []
-        n = len(starts)
-        for k, one, other in zip(self.active, found[:n], found[n : 2 * n], strict=True):
-            into.append(self._at_start(k, one, other))
-        self.reached = [grad is not None for grad in found[2 * n :]]
-        sums = [
-            total if grad is None else total + convert_to_tensor(grad)
-            for total, grad in zip(totals, found[2 * n :], strict=True)
-        ]
-        return [following, *into, *sums]
-
-    def _at_start(self, k: int, one: Any, other: Any) -> Tensor:
-        """The gradient of a loop variable at the start of an iteration."""
-        parts = [convert_to_tensor(part) for part in (one, other) if part is not None]
-        if parts:
-            total = parts[0] if len(parts) == 1 else parts[0] + parts[1]
-        else:
-            total = zeros_for(self.loop.switches[k].outputs[1])
-        total.set_shape(self.loop.merges[k].dims)
-        return total
-
-
-def zeros_for(tensor: Tensor) -> Tensor:
-    """Zeros in the shape of ``tensor``, or of the variable that it denotes."""
-    from runnel.ops.array_shape import shape
-    from runnel.ops.fill import zeros
-    from runnel.ops.state import shape_of_handle_op
-
-    if tensor.dtype.name == "resource":
-        variable = _made_by(tensor)
-        declared = variable.attrs["shape"]._dims
-        dims = declared if is_fully_defined(declared) else shape_of_handle_op(tensor)
-        return zeros(dims, variable.attrs["dtype"])
-    return zeros(shape(tensor), tensor.dtype.base_dtype)
+def dependencies(level: LoopLevel, targets: Sequence[Tensor]) -> set[Tensor]:
+    """The tensors, up to the boundary of ``level``, on which ``targets`` depend differentiably."""
+    found: set[Tensor] = set()
+    stack = [t for t in targets if is_trainable(t.dtype)]
+    seen: set[Any] = set()
+    while stack:
+        tensor = stack.pop()
+        if tensor in found:
+            continue
+        found.add(tensor)
+        for producer in level.producers([tensor]):
+            if producer not in seen:
+                seen.add(producer)
+                stack += [t for t in producer.inputs if is_trainable(t.dtype)]
+    return found

@@ -12,7 +12,7 @@ from typing import Any
 
 from runnel.graph.graph import Graph, get_default_graph
 from runnel.graph.operation import Operation, Tensor
-from runnel.ops.control_flow import ENTERS, EXITS, SWITCHES
+from runnel.ops.control_flow import ENTERS, EXITS, MERGES, SWITCHES
 
 
 class ControlFlowContext:
@@ -60,9 +60,9 @@ class ControlFlowContext:
         self._graph._set_control_flow_context(self._entered.pop())
 
     def ExitResult(self, result: Iterable[Any]) -> None:  # noqa: N802 (TensorFlow's name)
-        """The context around this one knows its results."""
+        """The contexts around this one know its results."""
         if self._outer_context is not None:
-            self._outer_context._values.update(t for t in result if isinstance(t, Tensor))
+            self._outer_context._know_everywhere(t for t in result if isinstance(t, Tensor))
 
     def GetWhileContext(self) -> Any:  # noqa: N802 (TensorFlow's name)
         """The innermost loop in which this is."""
@@ -144,7 +144,8 @@ def while_context_of_output(op: Operation) -> Any:
     return context.GetWhileContext() if context is not None else None
 
 
-def _contains(outer: Any, inner: Any) -> bool:
+def contains(outer: Any, inner: Any) -> bool:
+    """True when ``inner`` is ``outer``, or a context in it."""
     while inner is not None and inner is not outer:
         inner = inner.outer_context
     return inner is outer
@@ -157,17 +158,51 @@ def check_inputs(op: Operation, context: Any) -> None:
     loop = context.GetWhileContext() if context is not None else None
     for tensor in op.inputs:
         inside = while_context_of_output(tensor.op)
-        if inside is None or _contains(inside, loop):
-            continue
-        forward = loop.grad_state.forward_context if loop is not None and loop.grad_state else None
-        if forward is not None and _contains(inside, forward):
+        if inside is None or contains(inside, loop):
             continue
         if loop is not None and loop.grad_state is not None:
             continue  # the gradient of a loop keeps the history of what it takes
-        site = tensor.op.creation_site()[-1]
-        raise ValueError(
-            f"Cannot use {tensor.name!r} as an input of {op.name!r}: it is inside the loop "
-            f"{inside.name!r} (made at {site}) and has a value in each iteration. To bring its "
-            "last value out, make it a loop variable and use what tf.while_loop returns; to keep "
-            "every value, write it to a tf.TensorArray."
+        raise used_outside(tensor, f"as an input of {op.name!r}")
+
+
+def used_outside(tensor: Tensor, use: str) -> ValueError:
+    """The error for the use of a tensor outside the loop in which it is."""
+    loop = while_context_of_output(tensor.op)
+    site = tensor.op.creation_site()[-1]
+    return ValueError(
+        f"Cannot use {tensor.name!r} {use}: it is inside the loop {loop.name!r} (made at {site}) "
+        "and has a value in each iteration. To bring its last value out, make it a loop variable "
+        "and use what tf.while_loop returns; to keep every value, write it to a tf.TensorArray."
+    )
+
+
+def how_to_bring_out(op: Operation) -> str:
+    """For a message about ``op``, which has no value outside: why, and what to do about it."""
+    if while_context_of_output(op) is not None:
+        return (
+            "It is inside a loop and has a value in each iteration: make it a loop variable, and "
+            "use what tf.while_loop returns."
         )
+    source = _first_in_branch(op)
+    if source is None:
+        return "It is on a branch that was not taken: use the result of the conditional."
+    what = "It is" if source is op else f"It uses {source.name!r}, which is"
+    return (
+        f"{what} inside a branch of a conditional (made at {source.creation_site()[-1]}) and has "
+        "a value only when the branch is taken: return it from both functions of tf.cond, and use "
+        "what tf.cond returns."
+    )
+
+
+def _first_in_branch(op: Operation) -> Operation | None:
+    """The nearest operation in a branch on which ``op``, outside all loops, depends."""
+    seen = {op}
+    queue = [op]
+    for current in queue:
+        if output_context(current) is not None:
+            return current
+        if current.op_def.name not in MERGES:
+            sources = [t.op for t in current.inputs] + list(current.control_inputs)
+            queue += [source for source in dict.fromkeys(sources) if source not in seen]
+            seen.update(sources)
+    return None

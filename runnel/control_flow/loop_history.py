@@ -10,14 +10,18 @@ iteration come before the counter's step, and those of the next one after it; so
 
 from __future__ import annotations
 
-from runnel.control_flow.cond_context import CondContext
+from typing import Any
+
 from runnel.control_flow.context import add_control_inputs, output_context
+from runnel.control_flow.guards import Guards, guards_of
 from runnel.control_flow.while_context import WhileContext
 from runnel.graph.constant_value import constant_value
+from runnel.graph.graph import Graph
 from runnel.graph.operation import Operation, Tensor
 from runnel.ops.constants import constant
 from runnel.ops.control_flow import control_trigger_op, enter, exit, merge, switch
 from runnel.ops.stacks import stack_op, stack_pop_op, stack_push_op
+from runnel.ops.tensor_array_ops import grad_op
 
 _NO_LIMIT = -1
 
@@ -88,7 +92,7 @@ def _counter(loop: WhileContext) -> _Counter:
     made = _Counter(count, go_on.op, step.op, loop)
     loop._counter = made  # type: ignore[attr-defined]
     if of_outer is not None:
-        of_outer.come_after(count.op)
+        of_outer.come_after(count.op, guarded=bool(guards_of(graph).in_branches(count)))
     return made
 
 
@@ -122,61 +126,115 @@ class GradState:
     def _find(self, value: Tensor) -> Tensor:
         gradient = self.grad_context
         assert gradient is not None
-        graph = value.graph
         outside = _invariant(value, self.forward_context)
         if outside is not None:
             return gradient.AddValue(outside)
+        if value.dtype.name == "bool" and _copies(value):
+            # One history for a predicate: what it guards is compared by it (``guards``).
+            return self.real_value(value.op.inputs[0])
         known = constant_value(value)
-        with graph._scopes.override(control_inputs=(), control_flow_context=gradient):
+        with value.graph._scopes.override(control_inputs=(), control_flow_context=gradient):
             if known is not None:
                 return constant(known, dtype=value.dtype.base_dtype)
-            handle = self._push(value)
-            # In the branch in which the value is: nested ones from the outside.
-            entered = gradient.AddValue(handle)
-            branches = _branches(value, self.forward_context)
-            for branch in reversed(branches):
-                pred = self.real_value(branch.pred)
-                entered = switch(entered, pred)[branch.branch]
-            popped = stack_pop_op(entered, elem_type=value.dtype.base_dtype)
-            popped.set_shape(value.dims)
-        assert self._steps is not None
-        self._steps.come_after(popped.op, guarded=bool(branches))
+            if value.op.op_def.name == "TensorArrayGradV3" and value.value_index == 0:
+                # The array is the same for the same source: asking again is better than a stack.
+                array = self.real_value(value.op.inputs[0])
+                return grad_op(array, constant(0.0), source=value.op.attrs["source"])[0]
+        guards = guards_of(value.graph).in_branches(value)
+        return self.pop(self._push(value, guards), value.dtype.base_dtype, value.dims, guards)
+
+    def pop(self, stack: Tensor, dtype: Any, dims: Any, guards: Guards) -> Tensor:
+        """What the gradient's loop takes from ``stack``, in the branches that ``guards`` name."""
+        gradient = self.grad_context
+        assert gradient is not None and self._steps is not None
+        with stack.graph._scopes.override(control_inputs=(), control_flow_context=gradient):
+            handle = gradient.AddValue(stack)
+            for guard in guards:
+                handle = switch(handle, self.real_value(guard.pred))[guard.side]
+            popped = stack_pop_op(handle, elem_type=dtype)
+            popped.set_shape(dims)
+        self._steps.come_after(popped.op, guarded=bool(guards))
         return popped
 
-    def _push(self, value: Tensor) -> Tensor:
+    def push(self, stack: Tensor, value: Tensor) -> None:
+        """The gradient's loop pushes ``value`` whenever it is alive."""
+        gradient = self.grad_context
+        assert gradient is not None and gradient._pivot_for_body is not None
+        begins = (gradient._pivot_for_body.op,)
+        with stack.graph._scopes.override(control_inputs=begins, control_flow_context=gradient):
+            pushed = stack_push_op(
+                stack, value, swap_memory=gradient.swap_memory, name="StackPushV2"
+            ).op
+        record_push(gradient, pushed)
+        self.come_after(pushed)
+
+    def _push(self, value: Tensor, guards: Guards) -> Tensor:
         """The handle of the stack to which the loop pushes ``value``."""
         loop = self.forward_context
         graph = value.graph
-        with graph._scopes.override(control_inputs=(), control_flow_context=None):
-            limit = constant(_NO_LIMIT, name="Const")
-            handle = stack_op(limit, elem_type=value.dtype.base_dtype, name="f_acc")
-        branches = _branches(value, loop)
-        inside = branches[0] if branches else loop
+        handle = new_stack(graph, value.dtype.base_dtype)
         counter = _counter(loop)
-        with graph._scopes.override(control_inputs=(counter.begin,), control_flow_context=inside):
+        with graph._scopes.override(control_inputs=(counter.begin,), control_flow_context=loop):
+            if not any(guard.is_loop for guard in guards_of(graph).of(value)):
+                # Made for the loop's condition, which is computed once more than the body.
+                assert loop.pivot is not None
+                value = switch(value, loop.pivot)[1]
+            inside = loop.AddValue(handle)
+            for guard in guards:
+                inside = switch(inside, guard.pred)[guard.side]
             pushed = stack_push_op(
-                handle, value, swap_memory=loop.swap_memory, name="StackPushV2"
+                inside, value, swap_memory=loop.swap_memory, name="StackPushV2"
             ).op
-        counter.come_after(pushed)
+        record_push(loop, pushed)
+        counter.come_after(pushed, guarded=bool(guards))
         return handle
 
 
-def _branches(value: Tensor, loop: WhileContext) -> list[CondContext]:
-    """The branches, within ``loop``, in which ``value`` is; the innermost first."""
-    context = value.op.control_flow_context
-    if value.op.op_def.name in ("Exit", "RefExit") and context is not loop:
-        context = context.outer_context
-    found = []
-    while context is not None and context is not loop:
-        if isinstance(context, CondContext):
-            found.append(context)
-        context = context.outer_context
-    return found
+# Stacks -----------------------------------------------------------------------------------------
+
+
+def new_stack(graph: Graph, dtype: Any) -> Tensor:
+    """The handle of a stack, outside all loops: an inner loop's stack serves all its runs."""
+    with graph._scopes.override(control_inputs=(), control_flow_context=None):
+        limit = constant(_NO_LIMIT, name="Const")
+        return stack_op(limit, elem_type=dtype, name="f_acc")
+
+
+def stack_of(handle: Tensor) -> Tensor | None:
+    """The handle, as it was made, of the stack that ``handle`` denotes; None if it is none."""
+    if handle.dtype.name != "resource":
+        return None
+    while handle.op.op_def.name in ("Enter", "Switch", "Identity"):
+        handle = handle.op.inputs[0]
+    return handle if handle.op.op_def.name == "StackV2" else None
+
+
+def record_push(loop: WhileContext, push: Operation) -> None:
+    """Notes that ``loop`` keeps values by ``push``."""
+    stack = stack_of(push.inputs[0])
+    if stack is not None:
+        loop.pushes.append(push)
+        pushes_of(push.graph)[stack] = loop
+
+
+def pushes_of(graph: Graph) -> dict[Tensor, WhileContext]:
+    """The loop that pushes to each stack."""
+    return graph.__dict__.setdefault("_stack_pushes", {})
+
+
+def _copies(value: Tensor) -> bool:
+    """True for a copy that is alive whenever the original is."""
+    op = value.op
+    if op.op_def.name != "Identity" or op.inputs[0].dtype.is_ref_dtype:
+        return False
+    analysis = guards_of(op.graph)
+    return analysis.of(value) == analysis.of(op.inputs[0])
 
 
 def _invariant(value: Tensor, loop: WhileContext) -> Tensor | None:
     """The tensor outside ``loop`` that has the value of ``value`` in every iteration, if any."""
     while value.op.op_def.name in ("Identity", "RefIdentity"):
+        # In a branch it is dead at times, and what takes it counts on that.
         if value.op.control_flow_context is not loop:
             return None
         value = value.op.inputs[0]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from runnel.graph.constant_value import constant_value
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import as_dtype, int64
 from runnel.graph.graph import get_default_graph, name_scope
@@ -60,12 +62,17 @@ class TensorArray:
         # Shared by the arrays that differ in their flow alone: what one write says holds for all.
         self._element: list[Dims] = [as_dims(element_shape)]
         self._infer_shape = infer_shape or self._element[0] is not None
+        self._size = None if self._dynamic_size else size
+        """The size, where no write can change it."""
+        self._first_written: list[Tensor] | None = [] if colocate_with_first_write_call else None
         if handle is not None:
             self._handle = handle
             assert flow is not None
             self._flow = flow
             return
-        with name_scope(name, "TensorArray", [size]) as scope:
+        graph = get_default_graph()
+        place = graph.colocate_with(None, True) if colocate_with_first_write_call else nullcontext()
+        with name_scope(name, "TensorArray", [size]) as scope, place:
             self._handle, self._flow = ops.array_op(
                 convert_to_tensor(size, dtype="int32", name="size"),
                 dtype=self._dtype,
@@ -128,13 +135,23 @@ class TensorArray:
     def grad(self, source: str, flow: Tensor | None = None, name: str | None = None) -> TensorArray:
         """The array of the gradients that ``source`` computes."""
         flow = self._flow if flow is None else flow
-        with name_scope(name, "TensorArrayGrad", [self._handle]):
+        here = get_default_graph().colocate_with(self._handle)
+        with name_scope(name, "TensorArrayGrad", [self._handle]), here:
             handle, _ = ops.grad_op(self._handle, flow, source=source, name="TensorArrayGradV3")
             with get_default_graph().control_dependencies([handle]):
                 flow = identity(flow, name="gradient_flow")
         array = self._with_flow(flow)
         array._handle = handle
+        array._first_written = None
         return array
+
+    def _near(self, value: Tensor) -> AbstractContextManager[Any]:
+        """A block whose operations are placed with the first value that is written."""
+        if self._first_written is None:
+            return nullcontext()
+        if not self._first_written:
+            self._first_written.append(value)
+        return get_default_graph().colocate_with(self._first_written[0])
 
     # Elements -------------------------------------------------------------------------------
 
@@ -152,12 +169,16 @@ class TensorArray:
         with name_scope(name, "TensorArrayWrite", [self._handle]):
             tensor = self._as_value(value)
             self._know_element(tensor.dims)
-            flow = ops.write_op(self._handle, index, tensor, self._flow, name="TensorArrayWriteV3")
+            with self._near(tensor):
+                flow = ops.write_op(
+                    self._handle, index, tensor, self._flow, name="TensorArrayWriteV3"
+                )
         return self._with_flow(flow)
 
     def stack(self, name: str | None = None) -> Tensor:
         """All elements, stacked along a new first axis."""
-        with name_scope(name, "TensorArrayStack", [self._handle]):
+        here = get_default_graph().colocate_with(self._handle)
+        with here, name_scope(name, "TensorArrayStack", [self._handle]):
             return self.gather(range_of(0, self.size()))
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
@@ -184,6 +205,9 @@ class TensorArray:
             element_shape_except0=TensorShape(None if not rest else rest[1:]),
             name=name or "TensorArrayConcatV3",
         )
+        count = None if self._size is None else constant_value(convert_to_tensor(self._size))
+        if rest and rest[0] is not None and count is not None:
+            value.set_shape((int(count) * rest[0], *rest[1:]))
         return value
 
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
@@ -198,23 +222,29 @@ class TensorArray:
             tensor = self._as_value(value)
             if tensor.dims is not None:
                 self._know_element(tensor.dims[1:])
-            flow = ops.scatter_op(
-                self._handle, indices, tensor, self._flow, name="TensorArrayScatterV3"
-            )
+            with self._near(tensor):
+                flow = ops.scatter_op(
+                    self._handle, indices, tensor, self._flow, name="TensorArrayScatterV3"
+                )
         return self._with_flow(flow)
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
         """The array with consecutive pieces of ``value``, of the given lengths."""
         with name_scope(name, "TensorArraySplit", [self._handle, value, lengths]):
             tensor = self._as_value(value)
-            pieces = cast(convert_to_tensor(lengths), int64)
+            pieces = cast(lengths, int64)
             if tensor.dims is not None:
-                self._know_element((None, *tensor.dims[1:]))
-            flow = ops.split_op(self._handle, tensor, pieces, self._flow, name="TensorArraySplitV3")
+                self._know_element(_dims_of_pieces(tensor, pieces))
+            with self._near(tensor):
+                flow = ops.split_op(
+                    self._handle, tensor, pieces, self._flow, name="TensorArraySplitV3"
+                )
         return self._with_flow(flow)
 
     def size(self, name: str | None = None) -> Tensor:
         """The number of elements."""
+        if self._size is not None:
+            return convert_to_tensor(self._size, dtype="int32")
         return ops.size_op(self._handle, self._flow, name=name or "TensorArraySizeV3")
 
     def close(self, name: str | None = None) -> Operation:
@@ -229,6 +259,13 @@ class TensorArray:
                 f"{tensor.dtype.name}; tf.cast converts it"
             )
         return tensor
+
+
+def _dims_of_pieces(value: Tensor, lengths: Tensor) -> Dims:
+    """What is known of the shape of every piece: its length where all are equally long."""
+    known = constant_value(lengths)
+    equal = known is not None and known.ndim == 1 and known.size and (known == known[0]).all()
+    return (int(known[0]) if known is not None and equal else None, *(value.dims or ())[1:])
 
 
 # Gradients ------------------------------------------------------------------------------------

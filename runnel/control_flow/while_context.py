@@ -12,11 +12,13 @@ from runnel.control_flow.context import (
     output_context,
     while_context_of,
 )
+from runnel.control_flow.loop_variable import LoopVariable
+from runnel.control_flow.shape_invariants import invariants_of, require_invariant
 from runnel.control_flow.structure import flatten, is_nested, pack_as, require_same
 from runnel.control_flow.tensor_array_flow import as_flow, restore_arrays
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.operation import Operation, Tensor
-from runnel.graph.shapes import Dims, as_dims, format_dims
+from runnel.graph.shapes import Dims, format_dims
 from runnel.ops.control import identity
 from runnel.ops.control_flow import (
     ENTERS,
@@ -57,8 +59,16 @@ class WhileContext(ControlFlowContext):
         self._pivot_for_body: Tensor | None = None
         self._pivot: Tensor | None = None
         self._loop_enters: list[Tensor] = []
-        self._loop_exits: list[Tensor] = []
+        self._variables: list[LoopVariable] = []
+        self._stray_exits: list[Tensor] = []
+        """What leaves an imported loop and is none of its variables."""
+        self._inner_loops: list[WhileContext] = []
+        self._pushes: list[Operation] = []
+        """What keeps values of the body for a gradient (``runnel.control_flow.loop_history``)."""
         self._grad_state = grad_state
+        around = self._outer_context.GetWhileContext() if self._outer_context else None
+        if around is not None:
+            around._inner_loops.append(self)
         self._awaited = frozenset(self._graph._scopes.control_inputs)
         """What the whole loop waits for: its Enters do."""
         self._graph._check_loops = contexts.check_inputs
@@ -91,7 +101,27 @@ class WhileContext(ControlFlowContext):
     @property
     def loop_exits(self) -> list[Tensor]:
         """The loop variables as they leave the loop."""
-        return self._loop_exits
+        return [v.exit for v in self._variables if v.exit is not None]
+
+    @property
+    def variables(self) -> list[LoopVariable]:
+        return self._variables
+
+    @property
+    def invariants(self) -> list[Tensor]:
+        """What stands inside, in every iteration, for tensors from outside."""
+        inside = dict.fromkeys(self._external_values.values())
+        return [t for t in inside if _is_constant_enter(t.op) and t.op.control_flow_context is self]
+
+    @property
+    def inner_loops(self) -> list[WhileContext]:
+        """The loops directly inside this one."""
+        return self._inner_loops
+
+    @property
+    def pushes(self) -> list[Operation]:
+        """The operations that keep values of the body for a gradient."""
+        return self._pushes
 
     @property
     def grad_state(self) -> Any:
@@ -116,6 +146,9 @@ class WhileContext(ControlFlowContext):
         result = value
         if self._outer_context is not None:
             result = self._outer_context.AddValue(value)
+        inside = contexts.while_context_of_output(result.op)
+        if inside is not None and not contexts.contains(inside, self):
+            raise contexts.used_outside(result, f"in the loop {self._name!r}")
         with self._graph.control_dependencies(None):
             entered = enter(
                 result,
@@ -219,7 +252,7 @@ class WhileContext(ControlFlowContext):
     ) -> Any:
         """Builds the loop; returns the loop variables as they leave it."""
         flat = [convert_to_tensor(as_flow(leaf)) for leaf in flatten(loop_vars)]
-        dims = _invariants(loop_vars, flat, shape_invariants)
+        dims = invariants_of(loop_vars, flat, shape_invariants)
         self.Enter()
         try:
             result, exits = self._build(pred, body, loop_vars, flat, dims)
@@ -247,6 +280,9 @@ class WhileContext(ControlFlowContext):
         _require_condition(condition)
         self._pivot = loop_cond(condition, name="LoopCond")
         switched = [_colocated_switch(x, self._pivot) for x in merged]
+        self._variables = [
+            LoopVariable(x, m, s[0].op) for x, m, s in zip(entered, merged, switched, strict=True)
+        ]
         inside = [identity(x[1]) for x in switched]
         self._pivot_for_body = inside[0]
         arguments = pack_as(loop_vars, restore_arrays(originals, inside))
@@ -264,7 +300,8 @@ class WhileContext(ControlFlowContext):
         for variable, value in zip(merged, leaves, strict=True):
             self.add_back_edge(variable, value)
         exits = [exit(x[0]) for x in switched]
-        self._loop_exits = exits
+        for made, left in zip(self._variables, exits, strict=False):
+            made.exit = left
         self.ExitResult(exits)
         return result, exits
 
@@ -302,11 +339,47 @@ class WhileContext(ControlFlowContext):
         self._loop_enters = entered
         return entered
 
+    def add_variable(self, first: Tensor, dims: Dims) -> tuple[LoopVariable, Tensor]:
+        """A further loop variable, and its value in the body, which is being built."""
+        assert self._pivot is not None
+        graph, outer = self._graph, self._outer_context
+        with graph._scopes.override(control_inputs=(), control_flow_context=outer):
+            entered = enter(
+                first,
+                self._name,
+                parallel_iterations=self._parallel_iterations,
+                use_input_shape=False,
+            )
+            if outer is not None and _is_constant_enter(entered.op.inputs[0].op):
+                pivot = outer.GetControlPivot()
+                add_control_inputs(entered.op, [] if pivot is None else [pivot.op])
+        graph.prevent_feeding(entered)
+        entered.set_shape(dims)
+        self._adopt_enters([entered])
+        self._values.add(entered)
+        self._loop_enters.append(entered)
+        with graph._scopes.override(control_inputs=(), control_flow_context=self):
+            merged = merge([entered, entered])[0]
+            switched = _colocated_switch(merged, self._pivot)
+            inside = identity(switched[1])
+        made = LoopVariable(entered, merged, switched[0].op)
+        self._variables.append(made)
+        return made, inside
+
+    def end_variable(self, variable: LoopVariable, value: Tensor) -> Tensor:
+        """Ends a variable of :meth:`add_variable`: it is ``value`` next. Its last value."""
+        assert variable.switch is not None
+        with self._graph._scopes.override(control_inputs=(), control_flow_context=self):
+            self.add_back_edge(variable.merged, value)
+            variable.exit = exit(variable.switch.outputs[0])
+        self.ExitResult([variable.exit])
+        return variable.exit
+
     def add_back_edge(self, merged: Tensor, value: Tensor, same_shape: bool = True) -> Tensor:
         """``value`` is what ``merged`` is in the next iteration."""
         following = next_iteration(value)
         if same_shape:
-            _require_invariant(merged, following)
+            require_invariant(merged, following)
         merged.op._update_input(1, following)
         return following
 
@@ -325,58 +398,4 @@ def _require_condition(condition: Tensor) -> None:
         raise (TypeError if condition.dtype.name != "bool" else ValueError)(
             f"The cond of a while_loop must give a scalar bool, but {condition.name} is "
             f"{condition.dtype.name} of shape {format_dims(condition.dims)}"
-        )
-
-
-def _invariants(loop_vars: Any, flat: list[Tensor], given: Any) -> list[Dims]:
-    """The static shape that each loop variable has in every iteration."""
-    if given is None:
-        return [tensor.dims for tensor in flat]
-    shapes = _flatten_shapes(loop_vars, given)
-    found: list[Dims] = []
-    for tensor, shape in zip(flat, shapes, strict=True):
-        dims = as_dims(shape)
-        if not _is_less_specific(dims, tensor.dims):
-            raise ValueError(
-                f"The shape invariant specified for {tensor.name} is not compatible with the "
-                f"initial shape of the loop variable: it enters the loop with shape "
-                f"{format_dims(tensor.dims)}, but the specified shape invariant is "
-                f"{format_dims(dims)}."
-            )
-        found.append(dims)
-    return found
-
-
-def _flatten_shapes(structure: Any, shapes: Any) -> list[Any]:
-    """The shapes at the places of the leaves of ``structure``."""
-    if not is_nested(structure):
-        return [shapes]
-    if isinstance(structure, dict):
-        if not isinstance(shapes, dict) or set(shapes) != set(structure):
-            raise ValueError("shape_invariants must have the same structure as loop_vars")
-        pairs = [(structure[key], shapes[key]) for key in sorted(structure)]
-    else:
-        if not isinstance(shapes, list | tuple) or len(shapes) != len(structure):
-            raise ValueError("shape_invariants must have the same structure as loop_vars")
-        pairs = list(zip(structure, shapes, strict=True))
-    return [shape for part, given in pairs for shape in _flatten_shapes(part, given)]
-
-
-def _is_less_specific(general: Dims, special: Dims) -> bool:
-    """True when every tensor of shape ``special`` is also of shape ``general``."""
-    if general is None:
-        return True
-    if special is None or len(special) != len(general):
-        return False
-    return all(g is None or g == s for g, s in zip(general, special, strict=True))
-
-
-def _require_invariant(merged: Tensor, following: Tensor) -> None:
-    if not _is_less_specific(merged.dims, following.dims):
-        source = merged.op.inputs[0].op.inputs[0]
-        raise ValueError(
-            f"The loop variable {source.name!r} enters the loop with shape "
-            f"{format_dims(merged.dims)}, but has shape {format_dims(following.dims)} after one "
-            "iteration. To let the shape vary, give a less specific one in the `shape_invariants` "
-            "of tf.while_loop; to assert that it does not, use `set_shape` on the body's result."
         )

@@ -397,6 +397,7 @@ class name_scope:  # noqa: N801 (TensorFlow's name)
         return prefix
 
     def __exit__(self, *exception: Any) -> None:
-        graph, graph._scopes.name, of_another_graph = self._entered.pop()
+        graph, outer, of_another_graph = self._entered.pop()
+        graph._scopes.name = outer
         if of_another_graph:
             _defaults.stack.pop()

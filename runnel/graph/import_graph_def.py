@@ -288,6 +288,7 @@ class _Importer:
         graph = self.graph
         with graph._lock, graph.name_scope("import" if name is None else name) as prefix:
             self._rename(prefix)
+            self._rename_frames(prefix)
             for node in self.nodes.values():
                 self._place(node)
             for node in self.nodes.values():
@@ -309,6 +310,21 @@ class _Importer:
                 full = f"{full}_{count}"
                 own.add(full.lower())
             op.name = full
+
+    def _rename_frames(self, prefix: str) -> None:
+        """Gives each loop a frame of its own, also where a file is imported twice."""
+        enters = [op for op in self.operations.values() if "frame_name" in op.op_def.attributes]
+        names = dict.fromkeys(op.attrs["frame_name"] for op in enters)
+        ops = self.graph._ops if names else []
+        taken = {op.attrs["frame_name"] for op in ops if "frame_name" in op.op_def.attributes}
+        for name in names:
+            count, full = 0, f"{prefix}{name}"
+            while full in taken:
+                count, full = count + 1, f"{prefix}{name}_{count + 1}"
+            names[name] = full
+            taken.add(full)
+        for op in enters:
+            op.attrs["frame_name"] = names[op.attrs["frame_name"]]
 
     def _place(self, node: ImportedNode) -> None:
         """The file's device, within the device scopes in force."""

@@ -63,10 +63,8 @@ def compatible_dims(a: Dims, b: Dims) -> bool:
         return True
     if len(a) != len(b):
         return False
-    for x, y in zip(a, b, strict=True):  # a loop: this is run for every feed of every step
-        if x != y and x is not None and y is not None:
-            return False
-    return True
+    # A list and not a generator: this is run for every feed of every step.
+    return all([x == y or x is None or y is None for x, y in zip(a, b, strict=True)])
 
 
 def is_fully_defined(dims: Dims) -> bool:

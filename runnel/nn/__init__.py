@@ -1,5 +1,11 @@
 """``tf.nn``: the operations that neural networks are made of."""
 
+from runnel.nn import rnn_cell
+from runnel.nn.attention import multi_head_attention, scaled_dot_product_attention
+from runnel.nn.rnn.bidirectional import bidirectional_dynamic_rnn, static_bidirectional_rnn
+from runnel.nn.rnn.dynamic import dynamic_rnn
+from runnel.nn.rnn.raw import raw_rnn
+from runnel.nn.rnn.static import static_rnn, static_state_saving_rnn
 from runnel.ops.activations import (
     crelu,
     elu,
@@ -94,6 +100,7 @@ __all__ = [
     "batch_norm_with_global_normalization",
     "batch_normalization",
     "bias_add",
+    "bidirectional_dynamic_rnn",
     "conv1d",
     "conv1d_transpose",
     "conv2d",
@@ -116,6 +123,7 @@ __all__ = [
     "depthwise_conv2d_native_backprop_input",
     "dilation2d",
     "dropout",
+    "dynamic_rnn",
     "elu",
     "embedding_lookup",
     "erosion2d",
@@ -136,11 +144,15 @@ __all__ = [
     "max_pool_v2",
     "max_pool_with_argmax",
     "moments",
+    "multi_head_attention",
     "normalize_moments",
     "pool",
+    "raw_rnn",
     "relu",
     "relu6",
     "relu_layer",
+    "rnn_cell",
+    "scaled_dot_product_attention",
     "selu",
     "separable_conv2d",
     "sigmoid",
@@ -154,6 +166,9 @@ __all__ = [
     "space_to_batch",
     "space_to_depth",
     "sparse_softmax_cross_entropy_with_logits",
+    "static_bidirectional_rnn",
+    "static_rnn",
+    "static_state_saving_rnn",
     "sufficient_statistics",
     "swish",
     "tanh",

@@ -8,9 +8,9 @@ Every function takes channels-last arrays, an ungrouped filter ``(*window, in, o
 * input gradient: from ``filter`` and ``dy``.
 
 XLA's own convolution is one of the formulations (``direct``); on a CPU it has cliffs, above all in
-the filter gradient, where a matrix product over *columns* (the taps side by side, "im2col") is
-several times faster. No formulation wins everywhere; ``choose_*`` hold static rules, read off
-measurements on two cores with AVX-512 (``benchmarks/conv_lowerings.py --formulations``).
+the filter gradient of large images, where a matrix product over *columns* (the taps side by side,
+"im2col") is several times faster. No formulation wins everywhere; ``choose_*`` hold static rules,
+read off measurements on two cores with AVX-512 (``benchmarks/conv_lowerings.py --formulations``).
 """
 
 from __future__ import annotations
@@ -58,13 +58,16 @@ def choose_filter_gradient(
     """The formulation of a compiled filter gradient on a CPU.
 
     XLA's own contracts over batch × stops with a patch matrix that it packs anew for every block
-    of filters: good while both are small, several times slower than columns when they are not.
+    of filters: up to twice as fast as columns while both are small, several times slower when they
+    are not.
     """
     if window.tap_count == 1:
         return "columns"
     if channels <= FEW_CHANNELS and max(window.strides) <= 2:
         return "transposed_columns"
-    if filters <= 64 and batch * window.stop_count <= 1 << 16:
+    stops = batch * window.stop_count
+    dense = all(stride == 1 for stride in window.strides)
+    if stops <= 1 << (14 if dense and filters > 64 else 16) and (dense or filters <= 64):
         return "direct"
     if column_bytes(window, batch, channels, itemsize) > COLUMN_BYTES:
         return "taps"
@@ -76,16 +79,15 @@ def choose_input_gradient(
 ) -> str:
     """The formulation of a compiled input gradient on a CPU.
 
-    Columns are written once and read once: the product that makes them must do enough with each
-    element, ``filters`` multiplications, to pay for that. Between the elements of a strided ``dy``
-    XLA's own multiplies zeros, so columns pay sooner there.
+    Columns are written once and read once, which pays for small images of many channels. Between
+    the elements of a strided ``dy`` XLA's own multiplies zeros, so columns pay sooner there.
     """
     if window.tap_count == 1:
         return "columns"
     strided = any(stride > 1 for stride in window.strides)
     if channels <= FEW_CHANNELS and strided:
         return "phases" if set(window.dilations) == {1} else "direct"
-    if filters <= 32 and not strided:
+    if not strided and (window.stop_count > 256 or channels < 128):
         return "direct"
     if column_bytes(window, batch, channels, itemsize) > COLUMN_BYTES:
         return "direct"

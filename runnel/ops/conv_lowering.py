@@ -29,6 +29,7 @@ import numpy as np
 
 from runnel.graph.shapes import format_dims
 from runnel.ops import conv_formulations as formulations
+from runnel.ops import conv_phases
 from runnel.ops.sliding_window import (
     Array,
     Namespace,
@@ -165,6 +166,10 @@ def conv(
     if shape.is_empty:
         return xp.zeros(shape.output_shape, x.dtype)
     if _is_direct(xp, platform):
+        if conv_phases.pays(shape.window, shape.channels, shape.groups):
+            x = to_channels_last(xp, x, shape.data_format)
+            y = conv_phases.forward(xp, x, filter, shape.window)
+            return from_channels_last(xp, y, shape.data_format)
         return formulations.direct_forward(x, filter, shape.window, shape.groups, shape.data_format)
     window, groups, dtype = shape.window, shape.groups, x.dtype
     x = widen(to_channels_last(xp, x, shape.data_format))
@@ -200,6 +205,10 @@ def conv_backprop_filter(
     if shape.is_empty:
         return xp.zeros(filter_sizes, x.dtype)
     if _is_direct(xp, platform):
+        if conv_phases.pays(shape.window, shape.channels, shape.groups):
+            x = to_channels_last(xp, x, shape.data_format)
+            dy = to_channels_last(xp, out_backprop, shape.data_format)
+            return conv_phases.filter_gradient(xp, x, dy, shape.window)
         return formulations.direct_filter_gradient(
             x, out_backprop, shape.window, shape.groups, shape.data_format
         )

@@ -90,7 +90,7 @@ def _(xp, features, labels):
 
 
 @sparse_softmax_cross_entropy_op.kernel
-def _(xp, features, labels, *, check):
+def _(xp, features, labels, *, check, platform):
     if features.ndim != 2 or labels.shape != features.shape[:1]:
         raise InvalidArgumentError(
             None,
@@ -111,7 +111,9 @@ def _(xp, features, labels, *, check):
             f"the valid range of [0, {classes})"
         )
 
-    check(xp.all((labels >= 0) & (labels < classes)), explain)
+    valid = (labels >= 0) & (labels < classes)
+    if platform == "cpu":
+        check(xp.all(valid), explain)
     x = widen(features)
     largest = xp.max(x, axis=1, keepdims=True)
     e = xp.exp(x - largest)
@@ -121,7 +123,13 @@ def _(xp, features, labels, *, check):
     picked = xp.take_along_axis(x, column, axis=1) - largest
     loss = (xp.log(total) - picked)[:, 0]
     chosen = column == xp.arange(classes, dtype=labels.dtype)
-    return narrow(loss, features.dtype), narrow(e / total - chosen, features.dtype)
+    backprop = e / total - chosen
+    if platform != "cpu":
+        # As TensorFlow on a GPU: NaN in place of an error, for which every step would have to be
+        # awaited before the next one is sent to the device.
+        loss = xp.where(valid, loss, np.nan)
+        backprop = xp.where(valid[:, None], backprop, np.nan)
+    return narrow(loss, features.dtype), narrow(backprop, features.dtype)
 
 
 def _is_zeros(grad: Tensor | None) -> bool:
@@ -268,7 +276,8 @@ def sparse_softmax_cross_entropy_with_logits(
 ) -> Tensor:
     """The cross-entropy between class numbers ``labels`` and softmax(``logits``).
 
-    ``labels`` has the shape of ``logits`` without the last axis; each is in [0, classes).
+    ``labels`` has the shape of ``logits`` without the last axis; each is in [0, classes). Another
+    label is an error on a CPU; on an accelerator its loss and gradients are NaN.
 
     Example:
         >>> loss = tf.nn.sparse_softmax_cross_entropy_with_logits(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from runnel.graph import dtypes
 from runnel.graph.conversion import constant_tensor, convert_to_tensor
 from runnel.graph.dtypes import as_dtype

@@ -75,6 +75,8 @@ def _():
 
 def handle_dims(handle: Tensor) -> Dims:
     """The static shape of the variable that a resource handle denotes."""
+    while handle.op.op_def.name in ("Enter", "Switch", "Identity"):  # control flow passes it on
+        handle = handle.op.inputs[0]
     shape = handle.op.attrs.get("shape") if handle.op.op_def.variable else None
     return shape._dims if isinstance(shape, TensorShape) else None
 
@@ -133,40 +135,6 @@ for _op in (is_initialized_op, handle_is_initialized_op):
     @_op.kernel
     def _(xp, value):
         return xp.asarray(value is not None)
-
-
-# What a variable holds, or will hold once it is initialised: what another variable's initial value
-# may be computed from, whichever of the two is initialised first. (The only op here that
-# TensorFlow does not have.)
-initialized_value_op = register_op(
-    "InitializedValue",
-    inputs="ref: Ref(dtype), initial_value: dtype",
-    outputs="value: dtype",
-    attrs="dtype: type",
-    host=True,
-    stateful=True,
-    allows_uninitialized=True,
-    differentiable=False,
-)
-handle_initialized_value_op = register_op(
-    "ResourceInitializedValue",
-    inputs="resource: resource, initial_value: dtype",
-    outputs="value: dtype",
-    attrs="dtype: type",
-    host=True,
-    stateful=True,
-    allows_uninitialized=True,
-    differentiable=False,
-)
-for _op in (initialized_value_op, handle_initialized_value_op):
-
-    @_op.shape
-    def _(ref, initial_value):
-        return initial_value.dims
-
-    @_op.kernel
-    def _(xp, value, initial_value):
-        return initial_value if value is None else value
 
 
 shape_of_handle_op = register_op(

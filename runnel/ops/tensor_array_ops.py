@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.graph.errors import InvalidArgumentError
+from runnel.graph.errors import InvalidArgumentError, UnimplementedError
 from runnel.graph.registry import OpDef, register_op
 from runnel.graph.shapes import Dims, compatible_dims, format_dims, merge_dims
 
@@ -20,13 +20,18 @@ FLOW = np.float32(0)
 class ArrayState:
     """A TensorArray at run time; what its handle denotes."""
 
-    def __init__(self, size: int, dtype: Any, dims: Dims, dynamic: bool, clears: bool) -> None:
+    def __init__(
+        self, size: int, dtype: Any, dims: Dims, dynamic: bool, clears: bool, alike: bool = False
+    ) -> None:
         self.values: list[Any] = [None] * size
         self.shapes: list[Any] = [None] * size
         self.dtype = dtype
         self.dims = dims
         self.dynamic = dynamic
         self.clears = clears
+        self.alike = alike
+        """True when all elements have one shape: that of the first that is written."""
+        self.closed = False
         self.sums = False
         """True for an array of gradients: writes to a place add up, unwritten ones are zero."""
         self.gradients: dict[str, ArrayState] = {}
@@ -48,6 +53,8 @@ class ArrayState:
                 f"Tried to write a value of shape {format_dims(np.shape(value))} to an array of "
                 f"elements of shape {format_dims(self.dims)}"
             )
+        if self.alike:
+            self.dims = np.shape(value)
         present = self.values[index]
         if self.sums:
             self.values[index] = value if present is None else present + value
@@ -85,14 +92,22 @@ class ArrayState:
             self.values[index] = None
         return value
 
-    def gradient(self, source: str) -> ArrayState:
+    def gradient(self, source: str, prepended: tuple[int, ...] = ()) -> ArrayState:
+        """The array of gradients; its elements have further axes, ``prepended``, in front."""
         found = self.gradients.get(source)
         if found is None:
-            found = ArrayState(len(self.values), self.dtype, self.dims, False, False)
+            dims = None if self.dims is None else (*prepended, *self.dims)
+            found = ArrayState(len(self.values), self.dtype, dims, False, False)
             found.sums = True
-            found.shapes = list(self.shapes)
+            found.shapes = [None if s is None else (*prepended, *s) for s in self.shapes]
             self.gradients[source] = found
         return found
+
+
+def _open(array: ArrayState) -> ArrayState:
+    if array.closed:
+        raise _invalid("TensorArray has already been closed.")
+    return array
 
 
 def _invalid(message: str) -> InvalidArgumentError:
@@ -150,7 +165,6 @@ scatter_op = _op(
     "handle: resource, indices: int32, value: T, flow_in: float",
     "flow_out: float",
     "T: type",
-    _of_flow,
 )
 concat_op = _op(
     "TensorArrayConcatV3",
@@ -172,7 +186,16 @@ grad_op = _op(
     "source: string",
     lambda *inputs: [(2,), ()],
 )
+grad_with_shape_op = _op(
+    "TensorArrayGradWithShape",
+    "handle: resource, flow_in: float, shape_to_prepend: int32",
+    "grad_handle: resource, flow_out: float",
+    "source: string",
+    lambda *inputs: [None, ()],
+)
 close_op = _op("TensorArrayCloseV3", "handle: resource", "")
+for _made in (array_op, size_op, grad_op, grad_with_shape_op, close_op):
+    _made.differentiable = False  # an array's size may depend on a shape of what is differentiated
 
 
 @gather_op.shape
@@ -183,6 +206,15 @@ def _(handle, indices, flow, *, element_shape):
     return (count, *element_shape._dims)
 
 
+@scatter_op.shape
+def _(handle, indices, value, flow):
+    if indices.dims and value.dims and not compatible_dims(indices.dims[:1], value.dims[:1]):
+        raise ValueError(
+            f"There are {indices.dims[0]} indices for {value.dims[0]} values; each value needs one"
+        )
+    return ()
+
+
 @concat_op.shape
 def _(handle, flow, *, element_shape_except0):
     rest = element_shape_except0._dims
@@ -190,41 +222,68 @@ def _(handle, flow, *, element_shape_except0):
 
 
 @array_op.kernel
-def _(xp, size, *, dtype, element_shape, dynamic_size, clear_after_read):
+def _(xp, size, *, dtype, element_shape, dynamic_size, clear_after_read, identical_element_shapes):
     if size < 0:
         raise _invalid(f"Size should be >= 0: {size}")
-    dims = element_shape._dims
-    return ArrayState(int(size), dtype, dims, dynamic_size, clear_after_read), FLOW
+    made = ArrayState(
+        int(size),
+        dtype,
+        element_shape._dims,
+        dynamic_size,
+        clear_after_read,
+        identical_element_shapes,
+    )
+    return made, FLOW
 
 
 @write_op.kernel
 def _(xp, array, index, value, flow):
-    array.write(int(index), value)
+    _open(array).write(int(index), value)
     return FLOW
 
 
 @read_op.kernel
 def _(xp, array, index, flow):
-    return array.read(int(index))
+    return _open(array).read(int(index))
 
 
 @size_op.kernel
 def _(xp, array, flow):
-    return np.int32(len(array.values))
+    return np.int32(len(_open(array).values))
 
 
 @gather_op.kernel
 def _(xp, array, indices, flow, *, element_shape, dtype):
-    values = [array.read(int(index)) for index in indices]
+    values = [_open(array).read(int(index)) for index in indices]
     if not values:
         dims = merge_dims(array.dims, element_shape._dims)
-        if dims is None or None in dims:
-            raise _invalid(
-                "TensorArray has size zero, but element shape is not fully defined. Currently "
-                "only static shapes are supported when packing zero-size TensorArrays."
-            )
-        return np.zeros((0, *dims), dtype.np_dtype)
+        return np.zeros((0, *_defined(dims, "element_shape")), dtype.np_dtype)
+    _require_alike([np.shape(value) for value in values], 0)
     return np.stack(values)
+
+
+def _defined(dims: Dims, argument: str) -> tuple[int, ...]:
+    """The shape of the elements of an array that has none."""
+    if dims is None or None in dims:
+        raise UnimplementedError(
+            None,
+            None,
+            "TensorArray has size zero, but the shape of its elements is not fully defined: "
+            f"{format_dims(dims)}. Give it as the TensorArray's {argument}",
+        )
+    return tuple([d for d in dims if d is not None])
+
+
+def _require_alike(shapes: list[tuple[int, ...]], first: int) -> None:
+    """An error unless the shapes agree from axis ``first`` on."""
+    if len(shapes[0]) < first:
+        raise _invalid("Concat saw a scalar shape at index 0 but requires at least vectors.")
+    for index, shape in enumerate(shapes):
+        if len(shape) != len(shapes[0]) or shape[first:] != shapes[0][first:]:
+            raise _invalid(
+                f"TensorArray has inconsistent shapes. Index 0 has shape: "
+                f"{format_dims(shapes[0])} but index {index} has shape: {format_dims(shape)}"
+            )
 
 
 @scatter_op.kernel
@@ -234,16 +293,18 @@ def _(xp, array, indices, value, flow):
             f"Expected len(indices) == values.shape[0], but saw: {len(indices)} vs. {len(value)}"
         )
     for index, row in zip(indices, value, strict=True):
-        array.write(int(index), row)
+        _open(array).write(int(index), row)
     return FLOW
 
 
 @concat_op.kernel
 def _(xp, array, flow, *, dtype, element_shape_except0):
-    values = [array.read(index) for index in range(len(array.values))]
-    lengths = np.array([len(value) for value in values], np.int64)
+    values = [array.read(index) for index in range(len(_open(array).values))]
     if not values:
-        return np.zeros((0, *(element_shape_except0._dims or ())), dtype.np_dtype), lengths
+        dims = _defined(element_shape_except0._dims, "element_shape")
+        return np.zeros((0, *dims), dtype.np_dtype), np.zeros([0], np.int64)
+    _require_alike([np.shape(value) for value in values], 1)
+    lengths = np.array([len(value) for value in values], np.int64)
     return np.concatenate(values), lengths
 
 
@@ -254,6 +315,11 @@ def _(xp, array, value, lengths, flow):
             f"Expected sum of lengths to be equal to values.shape[0], but sum of lengths is "
             f"{lengths.sum()} and value's shape is {value.shape}"
         )
+    if len(lengths) != len(_open(array).values) and not array.dynamic:
+        raise _invalid(
+            "TensorArray's size is not equal to the size of lengths "
+            f"({len(array.values)} vs. {len(lengths)}), and it is not dynamically resizeable"
+        )
     start = 0
     for index, length in enumerate(lengths):
         array.write(index, value[start : start + length])
@@ -263,11 +329,17 @@ def _(xp, array, value, lengths, flow):
 
 @grad_op.kernel
 def _(xp, array, flow, *, source):
-    return array.gradient(source), FLOW
+    return _open(array).gradient(source), FLOW
+
+
+@grad_with_shape_op.kernel
+def _(xp, array, flow, shape_to_prepend, *, source):
+    return _open(array).gradient(source, tuple(int(d) for d in shape_to_prepend)), FLOW
 
 
 @close_op.kernel
 def _(xp, array):
     array.values.clear()
     array.shapes.clear()
+    array.closed = True
     return ()

@@ -36,7 +36,7 @@ def check_program(program: Program, after: str) -> None:
         seen.add(node)
         _check_types(program, node, after)
     for value in program.fetches:
-        if value not in defined:
+        if value is not None and value not in defined:
             raise InvalidProgram(f"after {after}: fetched value {value} is never defined")
 
 

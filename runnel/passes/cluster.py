@@ -1,24 +1,24 @@
 """Clustering: cutting a program into segments that compile whole, and host segments between.
 
 Each node gets the earliest *phase* that its inputs, control edges and state allow; even phases
-compile, odd ones run on the host. A phase is convex by construction: nothing leaves it and
-comes back. A whole training step is usually one compiled segment. A constant belongs to every
+compile, odd ones run on the host. Where there are several devices they take turns, with two phases
+each. A phase is convex by construction: nothing leaves it and comes back. A whole training step is
+usually one compiled segment, or one for each device and direction. A constant belongs to every
 segment that uses it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from runnel.graph import dtypes
+from runnel.graph.device_set import LogicalDevice
 from runnel.graph.operation import Operation
+from runnel.passes.known_values import KnownValues
 from runnel.passes.program import Node, Program
 from runnel.passes.state_access import StateAccess
-
-_HOST_TYPES = frozenset({dtypes.string, dtypes.variant, dtypes.resource})
-# Strings among the data of these only explain a failure, which the interpreter does.
-_EXPLAINING = frozenset({"Assert"})
-_MAX_SPECIALIZED_RANK = 1
+from runnel.passes.step_resources import Resources
+from runnel.passes.structured import structure_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,57 @@ class Segment:
     outputs: tuple[int, ...]
     known: frozenset[int]
     specialized: frozenset[int]
+    device: LogicalDevice | None = None
+    """Where it runs, in a step that was partitioned."""
 
 
-def cluster(program: Program, state: StateAccess, device: str) -> list[Segment]:
-    """The segments of ``program`` in the order in which they run."""
-    known = _KnownValues(program)
+def cluster(
+    program: Program,
+    state: StateAccess,
+    device: str,
+    device_of: Mapping[Node, LogicalDevice] | None = None,
+) -> list[Segment]:
+    """The segments of ``program`` in the order in which they run.
+
+    ``device`` is the kind of the only device; ``device_of`` says where each node is, if there are
+    several (``runnel.passes.partition``).
+    """
+    resources = Resources(program)
+    on_host: set[int] = set()
+    while True:
+        known = KnownValues(program, resources, on_host)
+        phases, devices = _phases(program, state, device, device_of, known)
+        scattered = _scattered(resources, phases) - on_host
+        if not scattered:
+            break
+        on_host |= scattered  # and what touches them with them
+    _place_constants(program, phases, known.constants)
+    return _segments(program, phases, state, known, devices)
+
+
+def _scattered(resources: Resources, phases: dict[int, list[Node]]) -> set[int]:
+    """Stacks and arrays that not one compiled segment alone touches."""
+    phase_of = {node: phase for phase, nodes in phases.items() for node in nodes}
+    found = set()
+    for handle, nodes in resources.touching.items():
+        touched = {phase_of[node] for node in nodes if node in phase_of}
+        if len(touched) > 1 or any(phase % 2 for phase in touched):
+            found.add(handle)
+    return found
+
+
+def _phases(
+    program: Program,
+    state: StateAccess,
+    device: str,
+    device_of: Mapping[Node, LogicalDevice] | None,
+    known: KnownValues,
+) -> tuple[dict[int, list[Node]], list[LogicalDevice]]:
+    """The nodes of each phase, constants apart; and the devices that take turns."""
+    devices = list(dict.fromkeys(device_of.values())) if device_of else []
+    turn_of = {place: 2 * turn for turn, place in enumerate(devices)}
+    turns = 2 * len(devices) or 2
+    turn = 0
     phase_of_value: dict[int, int] = dict.fromkeys(program.feeds.values(), 0)
     phase_of_node: dict[Node, int] = {}
     last_write: dict[Operation, int] = {}
@@ -49,6 +95,15 @@ def cluster(program: Program, state: StateAccess, device: str) -> list[Segment]:
     last_effect = 0
     phases: dict[int, list[Node]] = {}
     for node in program.nodes:
+        if device_of:
+            if node.op_def.name == "_Send":
+                phase_of_node[node] = phase_of_value[node.inputs[0]]
+                continue
+            if node.op_def.name == "_Recv":
+                phase_of_value[node.outputs[0]] = phase_of_node[node.control[0]]
+                known.note_arrival(node.outputs[0])
+                continue
+            device, turn = device_of[node].device_type, turn_of[device_of[node]]
         host = not known.visit(node, state, device)
         if known.is_constant(node):
             phase_of_node[node] = 0
@@ -69,10 +124,12 @@ def cluster(program: Program, state: StateAccess, device: str) -> list[Segment]:
             for variable in writes:
                 earliest = max(earliest, last_read.get(variable, 0))
         # What the outside world sees (prints, Python functions) happens in the program's order.
-        effect = host and node.op_def.stateful and not (reads or writes)
+        effect = host and node.op_def.stateful
+        if structure_of(node) is None:
+            effect = effect and not (reads or writes)
         if effect:
             earliest = max(earliest, last_effect)
-        phase = earliest if earliest % 2 == host else earliest + 1
+        phase = earliest + (turn + host - earliest) % turns
         if effect:
             last_effect = phase
         for variable in reads:
@@ -83,8 +140,7 @@ def cluster(program: Program, state: StateAccess, device: str) -> list[Segment]:
         for value in node.outputs:
             phase_of_value[value] = phase
         phases.setdefault(phase, []).append(node)
-    _place_constants(program, phases, known.constants)
-    return _segments(program, phases, state, known)
+    return phases, devices
 
 
 def _place_constants(
@@ -103,16 +159,24 @@ def _place_constants(
 
 
 def _segments(
-    program: Program, phases: dict[int, list[Node]], state: StateAccess, known: _KnownValues
+    program: Program,
+    phases: dict[int, list[Node]],
+    state: StateAccess,
+    known: KnownValues,
+    devices: list[LogicalDevice],
 ) -> list[Segment]:
     last_phase_using: dict[int, int] = {}
     for phase, nodes in phases.items():
         for node in nodes:
             for value in node.inputs:
                 last_phase_using[value] = max(phase, last_phase_using.get(value, -1))
-    beyond = len(phases) * 2 + 2
+    beyond = max(phases, default=0) + 1
     for value in program.fetches:
         last_phase_using[value] = beyond
+    if devices:
+        for node in program.nodes:
+            if node.op_def.name == "_Send":
+                last_phase_using[node.inputs[0]] = beyond
     segments = []
     fetched = set(program.fetches)
     for phase in sorted(phases):
@@ -142,94 +206,7 @@ def _segments(
                 tuple(outputs),
                 needed,
                 needed.intersection(inputs),
+                devices[phase // 2 % len(devices)] if devices else None,
             )
         )
     return segments
-
-
-class _KnownValues:
-    """Values that a compiled segment can know when it is built.
-
-    Constants and what derives from shapes are known, since a compiled segment is built for
-    concrete shapes. Small integers from outside can be: the segment is then built for that
-    value.
-    """
-
-    def __init__(self, program: Program) -> None:
-        self._infos = program.infos
-        self.constants: dict[int, Node] = {}
-        self._known: set[int] = {
-            value for value in program.feeds.values() if self._can_specialize(value)
-        }
-
-    def _can_specialize(self, value: int) -> bool:
-        info = self._infos[value]
-        small = info.dims is not None and len(info.dims) <= _MAX_SPECIALIZED_RANK
-        return small and (info.dtype.is_integer or info.dtype.is_bool)
-
-    def is_constant(self, node: Node) -> bool:
-        """True for a constant that has been visited."""
-        return bool(node.outputs) and node.outputs[0] in self.constants
-
-    def visit(self, node: Node, state: StateAccess, device: str) -> bool:
-        """Notes what ``node`` makes known; returns whether it can be compiled."""
-        op_def = node.op_def
-        if op_def.variable:
-            return True
-        if op_def.name == "Const" and not node.control:
-            self.constants[node.outputs[0]] = node
-            self._known.add(node.outputs[0])
-            return True
-        compilable = (
-            op_def.can_compile(device, node.dtype)
-            and not op_def.allows_uninitialized
-            and not self._has_host_types(node, state)
-        )
-        if compilable:
-            for position in self._flat_static_positions(node):
-                if node.inputs[position] not in self._known:
-                    compilable = False
-        if not compilable:
-            self._known.update(v for v in node.outputs if self._can_specialize(v))
-        elif op_def.known_from_shapes or (
-            not op_def.stateful and self._known.issuperset(node.inputs)
-        ):
-            self._known.update(node.outputs)
-        return compilable
-
-    @staticmethod
-    def _flat_static_positions(node: Node) -> list[int]:
-        static = node.op_def.static_inputs and node.op_def.static_inputs_of(node.op)
-        if not static:
-            return []
-        positions: list[int] = []
-        flat = 0
-        for index, item in enumerate(node.op_def.group(node.inputs, node.attrs)):
-            width = len(item) if isinstance(item, list) else 1
-            if index in static:
-                positions += range(flat, flat + width)
-            flat += width
-        return positions
-
-    def _has_host_types(self, node: Node, state: StateAccess) -> bool:
-        infos = self._infos
-        allowed = self.constants if node.op_def.name in _EXPLAINING else ()
-        return any(
-            infos[value].dtype.base_dtype in _HOST_TYPES
-            and value not in state.variable_of
-            and value not in allowed
-            for value in (*node.inputs, *node.outputs)
-        )
-
-    def needed(self, nodes: list[Node]) -> frozenset[int]:
-        """The values that must be known to build a compiled segment of ``nodes``."""
-        needed = {
-            node.inputs[position]
-            for node in nodes
-            for position in self._flat_static_positions(node)
-        }
-        if needed:
-            for node in reversed(nodes):
-                if not needed.isdisjoint(node.outputs) and not node.op_def.known_from_shapes:
-                    needed.update(node.inputs)
-        return frozenset(needed)

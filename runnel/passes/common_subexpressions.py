@@ -40,7 +40,7 @@ def merge_common_subexpressions(program: Program) -> Program:
 
 
 def _key(program: Program, node: Node) -> Any:
-    if node.op_def.stateful or node.control:
+    if node.op_def.stateful or node.control or "structure" in node.attrs:
         return None
     for value in node.inputs:
         dtype = program.infos[value].dtype
@@ -54,7 +54,9 @@ def _key(program: Program, node: Node) -> Any:
         if frozen is None:
             return None
         attrs.append((name, frozen))
-    return (node.op_def, node.inputs, tuple(attrs))
+    # Who asks for the same computation on two devices wants it on both.
+    device = node.op.device if node.inputs else ""
+    return (node.op_def, node.inputs, tuple(attrs), device)
 
 
 def _freeze(value: Any) -> Any:

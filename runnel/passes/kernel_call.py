@@ -67,6 +67,20 @@ def bind(
     return partial(function, xp, **named)
 
 
+def bind_blocking(kernel: Kernel, node: Node) -> Callable[..., Any]:
+    """The kernel of a blocking op as a function of its waiter and the node's flat inputs."""
+    names = [name for name in kernel.parameters if name != "waiter"]
+    known: dict[str, Any] = {"check": fail_now, "platform": "cpu", "operation": node.op}
+    named = {name: known[name] if name in known else node.attrs[name] for name in names}
+    function, op_def, attrs = kernel.function, node.op_def, node.attrs
+
+    if op_def.has_list_inputs:
+        return lambda waiter, *flat: function(
+            np, *op_def.group(flat, attrs), waiter=waiter, **named
+        )
+    return lambda waiter, *flat: function(np, *flat, waiter=waiter, **named)
+
+
 class CheckFailed(Exception):
     """A kernel's check did not hold (interpreted tier); carries the explanation."""
 

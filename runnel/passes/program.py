@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runnel.graph.dtypes import DType
-from runnel.graph.operation import Operation, Tensor
+from runnel.graph.operation import Operation
 from runnel.graph.registry import OpDef
 from runnel.graph.shapes import Dims
 
@@ -44,14 +44,19 @@ class Node:
     @property
     def dtype(self) -> DType | None:
         """The element type that selects a kernel: the value of the first type attribute."""
-        for attribute in self.op_def.attributes.values():
-            if attribute.kind == "type" and not attribute.is_list:
-                value = self.attrs.get(attribute.name)
-                return value if isinstance(value, DType) else None
-        return None
+        return first_type(self.op_def, self.attrs)
 
     def __repr__(self) -> str:
         return f"<Node {self.op.name} {self.op_def.name} {self.inputs} -> {self.outputs}>"
+
+
+def first_type(op_def: OpDef, attrs: dict[str, Any]) -> DType | None:
+    """The value of the first type attribute: what selects a kernel."""
+    for attribute in op_def.attributes.values():
+        if attribute.kind == "type" and not attribute.is_list:
+            value = attrs.get(attribute.name)
+            return value if isinstance(value, DType) else None
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +73,14 @@ class Program:
 
     ``feeds`` maps fed tensors to value numbers; ``fetches`` are the value numbers to return.
     ``infos`` has an entry for each value.
+
+    The programs inside a loop or a conditional (``runnel.passes.structured``) are programs too:
+    their feeds are by position, and a fetch may be None.
     """
 
     nodes: list[Node]
-    feeds: dict[Tensor, int]
-    fetches: tuple[int, ...]
+    feeds: dict[Any, int]
+    fetches: tuple[Any, ...]
     infos: list[ValueInfo] = field(default_factory=list)
 
     def new_value(self, info: ValueInfo) -> int:

@@ -76,11 +76,14 @@ def _forget_doubtful_shapes(program: Program) -> None:
     }
     if not doubtful:
         return
-    for node in program.nodes:
-        if not doubtful.isdisjoint(node.inputs):
-            doubtful.update(node.outputs)
-            for value in node.outputs:
-                program.infos[value] = ValueInfo(program.infos[value].dtype, None)
+    before = -1
+    while len(doubtful) > before:  # again where the end of a loop leads back to its beginning
+        before = len(doubtful)
+        for node in program.nodes:
+            if not doubtful.isdisjoint(node.inputs):
+                doubtful.update(node.outputs)
+                for value in node.outputs:
+                    program.infos[value] = ValueInfo(program.infos[value].dtype, None)
 
 
 def _needed_ops(

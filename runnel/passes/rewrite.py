@@ -13,9 +13,13 @@ from runnel.passes.checker import check_program
 from runnel.passes.common_subexpressions import merge_common_subexpressions
 from runnel.passes.dead_code import remove_dead_code
 from runnel.passes.fold import fold_constants
+from runnel.passes.merge_products import merge_products
 from runnel.passes.program import Program
 from runnel.passes.simplify import simplify
+from runnel.passes.split_products import split_products
 from runnel.passes.stabilize import stabilize
+from runnel.passes.structured import map_programs
+from runnel.passes.sums_of_products import sum_after_loops
 
 Pass = Callable[[Program], Program]
 
@@ -23,8 +27,11 @@ REWRITES: tuple[Pass, ...] = (stabilize,)
 OPTIMIZATIONS: tuple[Pass, ...] = (
     fold_constants,
     simplify,
+    merge_products,
     merge_common_subexpressions,
     remove_dead_code,
+    sum_after_loops,
+    split_products,
 )
 
 check_between_passes = False
@@ -42,6 +49,7 @@ def optimize(program: Program) -> Program:
 
 
 def _run(passes: tuple[Pass, ...], program: Program) -> Program:
+    map_programs(program, lambda inner: _run(passes, inner))
     for apply in passes:
         program = apply(program)
         if check_between_passes:

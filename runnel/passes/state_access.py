@@ -38,6 +38,8 @@ class StateAccess:
 
     def reads(self, node: Node) -> list[Operation]:
         """Variables whose present value ``node`` uses."""
+        if "touched" in node.attrs:  # a structured node: what the programs inside it touch
+            return list(node.attrs["touched"].reads)
         skipped = node.op_def.overwrites
         return [
             self.variable_of[value]
@@ -51,6 +53,8 @@ class StateAccess:
 
     def writes(self, node: Node) -> list[Operation]:
         """Variables that ``node`` replaces."""
+        if "touched" in node.attrs:
+            return list(node.attrs["touched"].writes)
         return [
             self.variable_of[node.inputs[p]]
             for p in (*node.op_def.updates, *node.op_def.overwrites)

@@ -81,6 +81,9 @@ class _Reads:
             new = Node(node.op, node.op_def, inputs, node.outputs, control, node.attrs)
             self._moved[node] = new
         self._nodes.append(new)
+        if "touched" in node.attrs:  # a structured node
+            for variable in node.attrs["touched"].writes:
+                self._version[variable] = self._version.get(variable, 0) + 1
         for position in positions:
             variable = self._written(node, position)
             self._version[variable] = self._version.get(variable, 0) + 1

@@ -18,10 +18,13 @@ from runnel.graph.operation import Operation
 from runnel.graph.registry import COMPILED, INTERPRETED
 from runnel.graph.shapes import Dims, compatible_dims, format_dims, is_fully_defined
 from runnel.passes.cluster import Segment
+from runnel.passes.counters import counters_of
 from runnel.passes.kernel_call import bind, fail_now, select
 from runnel.passes.program import Node, Program, ValueInfo
 from runnel.passes.state_access import StateAccess
+from runnel.passes.structured import Loop, structure_of, touched_by
 from runnel.runtime import verification
+from runnel.runtime.structured_code import StructuredCall
 
 
 class Instruction(NamedTuple):
@@ -53,8 +56,12 @@ class Code:
     """Variables with an update that does not gate itself (see ``OpDef.self_gated``)."""
     reshaped: set[Operation] = field(default_factory=set)
     """Variables that may be given a value of another shape than the one they hold."""
+    structured: set[Operation] = field(default_factory=set)
+    """Variables that are updated inside a loop or a conditional."""
     streams: list[tuple[Operation, int, int]] = field(default_factory=list)
     """(random op, slot of its stream, slot of the counters that it advanced by)."""
+    watch: int | None = None
+    """The slot of what loops look at: a ``StepWatch``, or compiled the number of the run."""
 
 
 class _Lowering:
@@ -129,6 +136,9 @@ class _Lowering:
             variable = self.state.variable_of[node.inputs[0]]
             self.slot_of[node.outputs[0]] = self._state(variable, node)
             return
+        if structure_of(node) is not None:
+            self._lower_structured(node)
+            return
         args = [self._argument(node, position, value) for position, value in enumerate(node.inputs)]
         call = self._call(node)
         out: list[int] = []
@@ -157,6 +167,67 @@ class _Lowering:
             self.code.streams.append((node.op, stream, drawn))
         result: int | tuple[int, ...] = out[0] if len(out) == 1 else tuple(out)
         self.code.instructions.append(Instruction(call, tuple(args), result, node))
+
+    def _lower_structured(self, node: Node) -> None:
+        """A loop or conditional takes the state that it touches, and gives what it writes."""
+        code, touched = self.code, touched_by(node)
+        args = [self._argument(node, position, value) for position, value in enumerate(node.inputs)]
+        args += [self._maybe_state(variable) for variable in touched.variables]
+        out: list[int] = []
+        for variable in touched.writes:
+            slot = self._pinned_slot()
+            self.state_slot[variable] = slot
+            self.written[variable] = None
+            code.replaced.add(variable)
+            code.structured.add(variable)
+            out.append(slot)
+        code.reshaped.update(touched.reshaped)
+        for value in node.outputs:
+            slot = self.slot_of[value] = self._new_slot()
+            out.append(slot)
+        for op in touched.random:
+            stream, drawn = self._pinned_slot(), self._pinned_slot()
+            args.append(stream)
+            out.append(drawn)
+            code.streams.append((op, stream, drawn))
+        call: Any
+        if self.tier == COMPILED:
+            call = TracedCall(node, self.device, None, False, self._outputs(node))
+            self._lower_inside(call, node)
+        else:
+            call = StructuredCall(node, self.program.infos, self.device)
+        if code.watch is None:
+            code.watch = self._pinned_slot()
+        if self.tier != COMPILED:
+            args.insert(0, code.watch)
+        result: int | tuple[int, ...] = out[0] if len(out) == 1 else tuple(out)
+        code.instructions.append(Instruction(call, tuple(args), result, node))
+
+    def _lower_inside(self, call: TracedCall, node: Node) -> None:
+        """The codes of the programs inside; a loop's condition also gives its counters' limits."""
+        structure = structure_of(node)
+        assert structure is not None
+        limits: tuple[int, ...] = ()
+        if isinstance(structure, Loop):
+            call.counters = counters_of(structure)
+            limits = tuple(counter.limit for counter in call.counters.bounds)
+        for program in structure.programs:
+            given = tuple(program.feeds.values())
+            outputs = (*(value for value in program.fetches if value is not None), *limits)
+            nodes, known = tuple(program.nodes), self.segment.known
+            segment = Segment(nodes, True, given, outputs, known, frozenset())
+            access = StateAccess(program)
+            call.inside.append(lower(program, segment, access, self.device, COMPILED))
+            limits = ()
+
+    def _maybe_state(self, variable: Operation) -> int:
+        """The slot of a variable that a structured node touches, which may have no value yet."""
+        slot = self.state_slot.get(variable)
+        if slot is None:
+            slot = self.state_slot[variable] = self._pinned_slot()
+            self.load_index[variable] = len(self.code.loads)
+            self.code.loads.append((variable, slot, None))
+        return slot
 
     def _pinned_slot(self) -> int:
         """A slot that is never reused."""
@@ -197,7 +268,7 @@ class _Lowering:
         call = bind(kernel, node, np, check=fail_now)
         dims = self._assigned_dims(node)
         if dims is not None:
-            call = _check_assigned(call, dims)
+            call = check_assigned(call, dims)
         if verification.enabled:
             return verification.verified(call, node, self._outputs(node))
         return call
@@ -234,7 +305,9 @@ def lower(program: Program, segment: Segment, state: StateAccess, device: str, t
     return _Lowering(program, segment, state, device, tier).run()
 
 
-def _check_assigned(call: Callable[..., Any], dims: Dims) -> Callable[..., Any]:
+def check_assigned(call: Callable[..., Any], dims: Dims) -> Callable[..., Any]:
+    """``call`` with an error where what it assigns does not have the shape ``dims``."""
+
     def checked(*args: Any) -> Any:
         value = call(*args)
         require_assignable(np.shape(value), dims)
@@ -257,7 +330,7 @@ def require_assignable(shape: tuple[int, ...], dims: Dims) -> None:
 class TracedCall:
     """What the compiler needs to trace a node; see ``runnel.runtime.compiler``."""
 
-    __slots__ = ("node", "device", "assigned_dims", "must_know", "outputs")
+    __slots__ = ("node", "device", "assigned_dims", "must_know", "outputs", "inside", "counters")
 
     def __init__(
         self,
@@ -273,3 +346,7 @@ class TracedCall:
         self.assigned_dims = assigned_dims
         self.must_know = must_know
         """True when another node needs the value of this one while it is traced."""
+        self.inside: list[Code] = []
+        """The codes of the programs inside a structured node."""
+        self.counters: Any = None
+        """The counters of a loop."""

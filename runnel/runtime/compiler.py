@@ -22,9 +22,14 @@ from runnel.graph.registry import COMPILED, INTERPRETED
 from runnel.graph.shapes import num_elements
 from runnel.passes.kernel_call import bind, fail_now, select
 from runnel.passes.program import Node
-from runnel.runtime import verification
+from runnel.passes.step_resources import RESOURCE_OPS
+from runnel.passes.structured import structure_of
+from runnel.runtime import buffer_ops, verification
+from runnel.runtime.buffers import Effects, NotCompilable
 from runnel.runtime.code import Code, Instruction, require_assignable
+from runnel.runtime.device_memory import needed_bytes
 from runnel.runtime.interpreter import as_op_error
+from runnel.runtime.structured_trace import StructuredTrace
 
 _MAX_FOLDED_ELEMENTS = 1024
 _MAX_EMBEDDED_BYTES = 1 << 16
@@ -58,6 +63,12 @@ class Checks:
         assert self.node is not None
         self.flags.append(jnp.all(jnp.asarray(holds)))
         self.nodes.append(self.node)
+
+    def inside(self) -> Checks:
+        """For a loop or a branch: what is checked there it hands out as one flag."""
+        checks = Checks()
+        checks.node = self.node
+        return checks
 
     def hold(self) -> Any:
         """A scalar that is true when the checks so far hold; None where there are none."""
@@ -109,13 +120,16 @@ class Executable:
     """For each of ``code.stores``, whether it is updated in place."""
     constant_outputs: dict[int, np.ndarray]
     """Outputs that do not depend on data, by position."""
-    drawn: list[int]
-    """For each of ``code.streams``, the counters by which a call advances it."""
+    drawn: list[int | None]
+    """For each of ``code.streams``, the counters by which a call advances it; None where that
+    depends on data (a loop's iterations): those come after the outputs."""
     checked: list[Node]
     argument_inputs: list[int]
     """Positions of the segment's inputs that are passed (the others are specialised)."""
     constants: list[Any]
     """Large constants, kept on the device and passed in every call."""
+    needed_bytes: int = 0
+    """The memory that a call takes beyond its arguments."""
 
 
 def _is_known(value: Any) -> bool:
@@ -131,15 +145,31 @@ def _aval(value: Any) -> Any:
 class _Trace:
     """One pass over the instructions with tracers (and NumPy values where all is known)."""
 
-    def __init__(self, code: Code, slots: list[Any], checks: Checks, platform: str) -> None:
+    def __init__(
+        self,
+        code: Code,
+        slots: list[Any],
+        checks: Checks,
+        platform: str,
+        effects: Effects | None = None,
+    ) -> None:
         self.code = code
         self.slots = slots
         self.checks = checks
         self.platform = platform
+        self.effects = Effects() if effects is None else effects
+        self.recorded: list[tuple[list[Any], Any, dict[Any, Any] | None]] = []
+        """What each instruction took, gave and left in stacks and arrays."""
 
-    def run(self, kept_on_failure: Mapping[int, Any]) -> None:
+    def run_inside(self, code: Code, slots: list[Any], checks: Checks) -> list[Any]:
+        """Traces the code of a program inside a structured node; returns its slots."""
+        _Trace(code, slots, checks, self.platform, self.effects).run({})
+        return slots
+
+    def run(self, kept_on_failure: Mapping[int, Any], before: Any = None) -> None:
         """Traces; the result of an instruction that is a key gives way to the value there
-        when a check fails."""
+        when a check fails. What takes the same as in the trace recorded ``before`` gives the
+        same: only what depends on gated values is traced again."""
         import jax.numpy as jnp
 
         slots = self.slots
@@ -147,11 +177,22 @@ class _Trace:
             values = [slots[a] for a in args]
             self.checks.node = node
             try:
-                result = self._evaluate(call, node, values, jnp)
+                taken = list(values)
+                if before is not None and self._is_same(node, values, before[index][0]):
+                    _, result, contents = before[index]
+                    if contents is not None:
+                        self.effects.contents = dict(contents)
+                else:
+                    result = self._evaluate(call, node, values, jnp)
+                touches = structure_of(node) is not None or node.op_def.name in RESOURCE_OPS
+                left = dict(self.effects.contents) if touches else None
+                self.recorded.append((taken, result, left))
                 if call.assigned_dims is not None:
                     require_assignable(np.shape(result), call.assigned_dims)
-                if verification.enabled:
+                if verification.enabled and structure_of(node) is None:
                     verification.verify(node, call.outputs, result)
+            except NotCompilable:
+                raise
             except Exception as error:
                 raise as_op_error(error, node, values) from error
             if index in kept_on_failure:
@@ -162,8 +203,17 @@ class _Trace:
                 for slot, value in zip(out, result, strict=True):
                     slots[slot] = value
 
+    @staticmethod
+    def _is_same(node: Node, values: list[Any], before: list[Any]) -> bool:
+        same = all(a is b for a, b in zip(values, before, strict=True))
+        return same and not node.op_def.self_gated
+
     def _evaluate(self, call: Any, node: Node, values: list[Any], jnp: Any) -> Any:
         op_def = node.op_def
+        if structure_of(node) is not None:
+            return StructuredTrace(self, call, node).evaluate(values)
+        if op_def.name in RESOURCE_OPS:
+            return buffer_ops.evaluate(self.effects, node, values, self.checks)
         if (
             not op_def.stateful
             and (op_def.known_from_shapes or all(map(_is_known, values)))
@@ -176,7 +226,17 @@ class _Trace:
             # A variable's value, even one that is known, is an array of JAX for its update.
             values[position] = jnp.asarray(values[position])
         kernel = select(node, call.device, COMPILED)
-        return bind(kernel, node, jnp, self.checks, self.platform)(*values)
+        result = bind(kernel, node, jnp, self.checks, self.platform)(*values)
+        if op_def.name == "Minimum" and not np.shape(result):
+            self._note_limit(result, values)
+        return result
+
+    def _note_limit(self, result: Any, values: list[Any]) -> None:
+        """The minimum of a number that is known and one that is not has a known limit."""
+        known = [found for v in values if (found := self.effects.range_of(v)) is not None]
+        if known and np.issubdtype(result.dtype, np.integer):
+            least = int(np.iinfo(result.dtype).min)
+            self.effects.note_range(result, least, min(greatest for _, greatest in known))
 
     @staticmethod
     def _is_small(node: Node, values: list[Any]) -> bool:
@@ -208,7 +268,7 @@ def _gates(code: Code) -> dict[int, Operation]:
                 copied_from[index] = maker
     gates: dict[int, Operation] = {}
     for variable, slot in code.stores:
-        if variable in code.replaced:
+        if variable in code.replaced and variable not in code.structured:
             update = maker_of[slot]
             maker = copied_from.get(update, update)
             gates[update if maker in gates else maker] = variable
@@ -257,14 +317,10 @@ def compile_segment(
     }
     executable = Executable(None, donated, kept, in_place, {}, [], [], argument_inputs, [])
 
-    def trace(
-        checks: Checks,
-        donated_values: Any,
-        kept_values: Any,
-        streams: Any,
-        arguments: Any,
-        constants: Any,
+    def filled(
+        donated_values: Any, kept_values: Any, streams: Any, arguments: Any, constants: Any
     ) -> list[Any]:
+        """The slots before the first instruction."""
         slots = list(code.template)
         for slot, value in zip(large, constants, strict=True):
             slots[slot] = value
@@ -278,27 +334,35 @@ def compile_segment(
             slots[code.inputs[i]] = value
         for i, value in known_inputs.items():
             slots[code.inputs[i]] = value
-        old = {index: donated_values[position] for index, position in gates.items()}
-        _Trace(code, slots, checks, platform).run(old)
         return slots
 
     def step(
         donated_values: Any, kept_values: Any, streams: Any, arguments: Any, constants: Any
     ) -> Any:
-        operands = (donated_values, kept_values, streams, arguments, constants)
+        start = filled(donated_values, kept_values, streams, arguments, constants)
+        old = {index: donated_values[position] for index, position in gates.items()}
+        run = None if code.watch is None else start[code.watch]
         checks = Checks()
-        slots = trace(checks, *operands)
+        trace = _Trace(code, list(start), checks, platform, Effects(run))
+        trace.run(old)
         holds = checks.hold()
         if checks.gated_early:
-            # Once more, with updates gated by every check of the segment. XLA merges what the
-            # two have in common.
-            slots = trace(Checks(holds), *operands)
+            # Once more, with updates gated by every check of the segment.
+            again = _Trace(code, list(start), Checks(holds), platform, Effects(run))
+            again.run(old, trace.recorded)
+            trace = again
+        slots = trace.slots
         executable.checked = checks.nodes
-        executable.drawn = [slots[drawn] for _, _, drawn in code.streams]
+        drawn = [slots[drawn] for _, _, drawn in code.streams]
+        executable.drawn = [None if hasattr(count, "aval") else int(count) for count in drawn]
         new_states = []
-        for _, slot in code.stores:
+        for variable, slot in code.stores:
             # The explicit type makes it strong: a weak one would be traced again next time.
-            new_states.append(jnp.asarray(slots[slot], slots[slot].dtype))
+            value = jnp.asarray(slots[slot], slots[slot].dtype)
+            index = load_of.get(variable)
+            if holds is not None and variable in code.structured and index in donated:
+                value = jnp.where(holds, value, donated_values[donated.index(index)])
+            new_states.append(value)
         outputs = []
         executable.constant_outputs = {}
         for position, slot in enumerate(code.outputs):
@@ -307,11 +371,16 @@ def compile_segment(
                 executable.constant_outputs[position] = np.asarray(value)
             else:
                 outputs.append(value)
+        outputs += [count for count in drawn if hasattr(count, "aval")]
         return new_states, outputs, holds
 
     with compile_lock, jax.enable_x64(True):
         executable.constants = [jax.device_put(code.template[i], device) for i in large]
-        jitted = jax.jit(step, donate_argnums=(0,))
+        placed: Any = {}
+        if device is not None:
+            sharding = jax.sharding.SingleDeviceSharding(device)
+            placed = {"in_shardings": sharding, "out_shardings": sharding}
+        jitted = jax.jit(step, donate_argnums=(0,), **placed)
         # Shapes only: the arrays themselves may be taken by a concurrent step meanwhile.
         lowered = jitted.lower(
             [_aval(states[i]) for i in donated],
@@ -320,7 +389,8 @@ def compile_segment(
             [_aval(inputs[i]) for i in argument_inputs],
             [_aval(c) for c in executable.constants],
         )
-        lowered.compile()  # which JAX remembers for the call
+        compiled = lowered.compile()  # which JAX remembers for the call
+        executable.needed_bytes = needed_bytes(compiled)
         executable.call = jitted
         compilations += 1
     return executable

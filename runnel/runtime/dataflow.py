@@ -11,6 +11,10 @@ Of the nodes that are ready, the one runs that comes first in its frame (``runne
 the order of construction within an iteration, iterations one after the other. So effects on state
 have a defined order. An iteration is forgotten when it has run.
 
+A blocking operation that has to wait keeps back what needs it; everything else goes on, later
+iterations included. When only waiting is left, the step gives its variables back (what it has
+written is stored), sleeps, and takes them again.
+
 Nodes are interpreted with NumPy, one by one. Two things are meant to attach here without changing
 these rules: a pass that replaces a whole well-formed loop or conditional by one node that XLA
 runs, before :class:`DataflowPlan` is made; and compiled stretches, for which a :class:`Task` needs
@@ -27,7 +31,11 @@ import numpy as np
 
 from runnel.graph import errors
 from runnel.passes.program import Node, Program
+from runnel.queues.waiter import WAITING
+from runnel.runtime import verification
+from runnel.runtime.dataflow_frames import Iteration, Running
 from runnel.runtime.dataflow_layout import (
+    BLOCKING,
     CONSTANT,
     DEAD,
     DYNAMIC_OPS,
@@ -47,37 +55,7 @@ from runnel.runtime.interpreter import as_op_error, require_time
 from runnel.runtime.random_streams import RandomStreams
 from runnel.runtime.state import StateStore, as_numpy
 from runnel.runtime.step_state import Reference, StepState, StepVariables
-
-
-class _Iteration:
-    """One iteration of a running frame."""
-
-    __slots__ = ("values", "pending", "ready", "dead", "dead_inputs", "children", "running")
-
-    def __init__(self, layout: Layout, running: _Running) -> None:
-        self.values: list[Any] = [None] * layout.size
-        self.pending = layout.pending.copy()
-        self.ready: list[int] = []
-        self.dead: set[int] = set()
-        self.dead_inputs: dict[int, int] | None = None
-        """How many inputs of each Merge are dead."""
-        self.children: dict[int, _Running] | None = None
-        self.running = running
-
-
-class _Running:
-    """A frame that runs: one execution of a loop."""
-
-    __slots__ = ("layout", "parent", "iterations", "arrived", "constants", "exited")
-
-    def __init__(self, layout: Layout, parent: _Iteration | None) -> None:
-        self.layout = layout
-        self.parent = parent
-        self.iterations: dict[int, _Iteration] = {}
-        self.arrived = 0
-        """How many Enters have run."""
-        self.constants: list[tuple[Task, Any]] = []
-        self.exited: set[int] = set()
+from runnel.runtime.waiting import NodeWaiter, StepWaits
 
 
 class DataflowPlan:
@@ -97,16 +75,20 @@ class DataflowPlan:
         """The fetched values for fed ones, by value number; state is read and replaced."""
         layout = self._layout
         state = self._variables.begin()
+        step: _Step | None = None
         try:
             step = _Step(self._store, state, deadline, observer)
-            root = _Iteration(layout.root, _Running(layout.root, None))
+            root = Iteration(layout.root, Running(layout.root, None), 0)
             root.running.iterations[0] = root
             root.ready = list(layout.sources)
             heapify(root.ready)
             for value, edges in layout.feeds.items():
                 step.deliver(root, edges, layout.fed_merges[value], as_numpy(feeds[value]), False)
             with np.errstate(all="ignore"):
-                step.run_iteration(layout.root, root, 0)
+                step.run_iteration(layout.root, root)
+                while step.waits.outstanding:
+                    step.wait()
+                    step.run_iteration(layout.root, root)
             results = [
                 self._fetched(root.values[slot], value, state) for slot, value in layout.fetches
             ]
@@ -114,25 +96,25 @@ class DataflowPlan:
             return results
         finally:
             state.end()
+            if step is not None:
+                step.waits.end()
 
     def _fetched(self, value: Any, number: int, state: StepState) -> Any:
         if isinstance(value, Reference):
             return state.final(value)
         if value is DEAD or value is None:
+            from runnel.control_flow.context import how_to_bring_out
+
             op = self._program.producers()[number].op
-            raise errors.InvalidArgumentError(
-                None,
-                op,
-                f"{op.name!r} was fetched, but has no value: it is on a branch that was not taken. "
-                "Fetch the result of the conditional",
-            )
+            message = f"{op.name!r} was fetched, but has no value: a branch was not taken. "
+            raise errors.InvalidArgumentError(None, op, message + how_to_bring_out(op))
         return value
 
 
 class _Step:
     """One run of a plan."""
 
-    __slots__ = ("_store", "_state", "_deadline", "_observer")
+    __slots__ = ("_store", "_state", "_deadline", "_observer", "waits")
 
     def __init__(
         self, store: StateStore, state: StepState, deadline: float | None, observer: Any
@@ -141,10 +123,50 @@ class _Step:
         self._state = state
         self._deadline = deadline
         self._observer = observer
+        self.waits = StepWaits(store.waiting)
+
+    # Waiting --------------------------------------------------------------------------------
+
+    def _begin_waiting(self, iteration: Iteration) -> None:
+        inner: Iteration | None = iteration
+        while inner is not None:
+            inner.waiting += 1
+            inner = inner.running.parent
+
+    def wait(self) -> None:
+        """Sleeps until an operation that waits has its result, and passes that on.
+
+        Meanwhile the step holds no variable: what it has written is there for others to see.
+        """
+        self._state.suspend()
+        waiter = self.waits.next(self._deadline)
+        self._state.resume()
+        iteration, task, start = waiter.where
+        if waiter.error is not None:
+            raise as_op_error(waiter.error, task.node, ()) from waiter.error
+        assert waiter.made is not None
+        results = waiter.made()
+        if verification.enabled:
+            verification.verify_all(task.node, task.infos, results)
+        if self._observer is not None:
+            self._observer.operation(task.node, start, time.perf_counter_ns(), results)
+        for edges, merges, result in zip(task.outputs, task.merges, results):
+            self.deliver(iteration, edges, merges, result, False)
+        self._release(iteration, task.controls, False)
+        inner = iteration
+        while True:
+            inner.waiting -= 1
+            parent = inner.running.parent
+            if parent is None:
+                break
+            rank = inner.running.layout.frame.rank
+            if rank not in parent.ready:
+                heappush(parent.ready, rank)
+            inner = parent
 
     # Frames ---------------------------------------------------------------------------------
 
-    def run_frame(self, running: _Running) -> None:
+    def run_frame(self, running: Running) -> None:
         """Runs what is ready in a frame, iterations in order."""
         layout = running.layout
         iterations = running.iterations
@@ -153,13 +175,22 @@ class _Step:
             number = next((n for n, i in iterations.items() if i.ready), None)
             if number is None:
                 break
-            self.run_iteration(layout, iterations[number], number)
+            self.run_iteration(layout, iterations[number])
             if complete:
-                del iterations[number]  # nothing can arrive in it any more
-        if running.arrived == layout.enters:
+                self._forget_iterations(iterations)
+        if running.has_ended():
             self._end_frame(running)
 
-    def _end_frame(self, running: _Running) -> None:
+    @staticmethod
+    def _forget_iterations(iterations: dict[int, Iteration]) -> None:
+        """Drops the iterations in which nothing can arrive any more, all before them being over."""
+        while iterations:
+            number = next(iter(iterations))
+            if iterations[number].ready or iterations[number].waiting:
+                break
+            del iterations[number]
+
+    def _end_frame(self, running: Running) -> None:
         """Tells the parent of values that will never leave the loop."""
         parent = running.parent
         assert parent is not None
@@ -168,7 +199,7 @@ class _Step:
                 self.deliver(parent, task.outputs[0], task.merges[0], DEAD, False)
                 self._release(parent, task.controls, dead=True)
 
-    def _enter(self, iteration: _Iteration, task: Task, value: Any) -> None:
+    def _enter(self, iteration: Iteration, task: Task, value: Any) -> None:
         layout = task.target
         assert layout is not None
         if iteration.children is None:
@@ -176,7 +207,7 @@ class _Step:
         rank = layout.frame.rank
         running = iteration.children.get(rank)
         if running is None:
-            running = iteration.children[rank] = _Running(layout, iteration)
+            running = iteration.children[rank] = Running(layout, iteration)
         running.arrived += 1
         if task.is_constant:
             running.constants.append((task, value))
@@ -189,15 +220,15 @@ class _Step:
         if rank not in iteration.ready:
             heappush(iteration.ready, rank)
 
-    def _iteration(self, running: _Running, number: int) -> _Iteration:
+    def _iteration(self, running: Running, number: int) -> Iteration:
         found = running.iterations.get(number)
         if found is None:
-            found = running.iterations[number] = _Iteration(running.layout, running)
+            found = running.iterations[number] = Iteration(running.layout, running, number)
             for task, value in running.constants:
                 self._arrive(found, task, value)
         return found
 
-    def _arrive(self, iteration: _Iteration, task: Task, value: Any) -> None:
+    def _arrive(self, iteration: Iteration, task: Task, value: Any) -> None:
         """The output of an Enter, an Exit or a NextIteration, in its iteration."""
         self.deliver(iteration, task.outputs[0], task.merges[0], value, task.kind == ENTER)
         if task.controls:
@@ -207,7 +238,7 @@ class _Step:
 
     def deliver(
         self,
-        iteration: _Iteration,
+        iteration: Iteration,
         edges: list[tuple[int, int]],
         merges: list[tuple[int, int, int]],
         value: Any,
@@ -233,7 +264,7 @@ class _Step:
 
     @staticmethod
     def _deliver_to_merge(
-        iteration: _Iteration, rank: int, slot: int, index: int, value: Any, enters: bool
+        iteration: Iteration, rank: int, slot: int, index: int, value: Any, enters: bool
     ) -> None:
         first = slot - index
         if iteration.values[first] is not None:
@@ -254,7 +285,7 @@ class _Step:
             heappush(iteration.ready, rank)
 
     @staticmethod
-    def _release(iteration: _Iteration, ranks: list[int], dead: bool) -> None:
+    def _release(iteration: Iteration, ranks: list[int], dead: bool) -> None:
         """Tells the nodes that wait for another one that it has run, or never will."""
         pending = iteration.pending
         for rank in ranks:
@@ -266,7 +297,7 @@ class _Step:
 
     # Nodes ----------------------------------------------------------------------------------
 
-    def run_iteration(self, layout: Layout, iteration: _Iteration, number: int) -> None:
+    def run_iteration(self, layout: Layout, iteration: Iteration) -> None:
         """Runs what is ready in an iteration until nothing is."""
         tasks, values, ready, dead = layout.tasks, iteration.values, iteration.ready, iteration.dead
         deadline, store, observer = self._deadline, self._store, self._observer
@@ -277,7 +308,7 @@ class _Step:
                 assert iteration.children is not None
                 running = iteration.children[task.frame.rank]
                 self.run_frame(running)
-                if running.arrived == task.enters:
+                if running.has_ended():
                     del iteration.children[task.frame.rank]
                 continue
             assert type(task) is Task
@@ -296,6 +327,11 @@ class _Step:
                     observer.operation(task.node, start, time.perf_counter_ns(), results)
             elif kind == CONSTANT:
                 results = (task.node.attrs["value"],)
+            elif kind == BLOCKING:
+                results = self._start(iteration, task, values[task.first : task.last])
+                if results is WAITING:
+                    self._begin_waiting(iteration)
+                    continue
             elif kind == SWITCH:
                 data, pred = values[task.first : task.last]
                 if task.references:
@@ -317,7 +353,8 @@ class _Step:
                 if task.references:
                     value = self._passed(task, value)
                 if kind == NEXT:
-                    self._arrive(self._iteration(iteration.running, number + 1), task, value)
+                    following = self._iteration(iteration.running, iteration.number + 1)
+                    self._arrive(following, task, value)
                     continue
                 if kind == ENTER:
                     self._enter(iteration, task, value)
@@ -342,7 +379,7 @@ class _Step:
             if task.controls:
                 self._release(iteration, task.controls, False)
 
-    def _pass_on_death(self, iteration: _Iteration, task: Task) -> None:
+    def _pass_on_death(self, iteration: Iteration, task: Task) -> None:
         if task.kind in (NEXT, EXIT):
             return  # the loop ends here; whether a value has left it is known when it has run
         if task.kind == ENTER:
@@ -360,6 +397,26 @@ class _Step:
             if not (output.is_ref_dtype or output.name == "resource" or stands):
                 return self._state.read(value, task.node)
         return value
+
+    def _start(self, iteration: Iteration, task: Task, args: list[Any]) -> Any:
+        """Begins a blocking operation; WAITING if it has no result yet."""
+        start = time.perf_counter_ns() if self._observer is not None else 0
+        waiter = NodeWaiter(self.waits, task.node, (iteration, task, start))
+        assert task.call is not None
+        try:
+            if task.references:
+                self._resolve(task, args)
+            results = task.call(waiter, *args)
+        except Exception as error:
+            raise as_op_error(error, task.node, args) from error
+        if results is WAITING:
+            self.waits.outstanding[waiter] = None
+            return WAITING
+        if verification.enabled:
+            verification.verify_all(task.node, task.infos, results)
+        if self._observer is not None:
+            self._observer.operation(task.node, start, time.perf_counter_ns(), results)
+        return results
 
     def _compute(self, task: Task, args: list[Any]) -> Any:
         node = task.node

@@ -11,11 +11,11 @@ from runnel.graph import errors
 from runnel.graph.registry import INTERPRETED
 from runnel.ops.control_flow import ENTERS, EXITS, MERGES, NEXT_ITERATIONS, SWITCHES
 from runnel.passes.frames import Frame, Frames, loop_of
-from runnel.passes.kernel_call import bind, fail_now, select
-from runnel.passes.program import Node, Program
+from runnel.passes.kernel_call import bind, bind_blocking, fail_now, select
+from runnel.passes.program import Node, Program, ValueInfo
 from runnel.runtime import verification
 
-PLAIN, CONSTANT, VARIABLE, SWITCH, MERGE, ENTER, EXIT, NEXT, PASS, TRIGGER = range(10)
+PLAIN, CONSTANT, VARIABLE, SWITCH, MERGE, ENTER, EXIT, NEXT, PASS, TRIGGER, BLOCKING = range(11)
 
 DEAD = object()
 """A value on a branch that was not taken."""
@@ -54,6 +54,7 @@ class Task:
         "target",
         "is_constant",
         "rank",
+        "infos",
     )
 
     def __init__(self, node: Node, kind: int, rank: int, first: int) -> None:
@@ -74,6 +75,8 @@ class Task:
         """True when an input may denote a variable that the kernel must not see as such."""
         self.target: Layout | None = None
         self.is_constant = False
+        self.infos: list[ValueInfo] = []
+        """What is declared of the outputs of a blocking operation."""
 
 
 class Layout:
@@ -135,6 +138,8 @@ class StepLayout:
         kind = _KINDS.get(node.op_def.name, PLAIN)
         if node.op_def.variable:
             kind = VARIABLE
+        elif node.op_def.blocking:
+            kind = BLOCKING
         elif node.op_def.name == "Identity" and _stands_for_variable(node):
             kind = PASS
         task = Task(node, kind, rank, layout.size)
@@ -151,7 +156,10 @@ class StepLayout:
             self._aliases.update(node.outputs)
         elif not self._aliases.isdisjoint(node.inputs):
             task.references = True
-        if kind == PLAIN:
+        if kind == BLOCKING:
+            task.call = bind_blocking(select(node, "CPU", INTERPRETED), node)
+            task.infos = [infos[value] for value in node.outputs]
+        elif kind == PLAIN:
             call = bind(select(node, device, INTERPRETED), node, np, check=fail_now)
             if verification.enabled:
                 declared = [infos[v] for v in node.outputs if not infos[v].dtype.is_ref_dtype]

@@ -93,7 +93,11 @@ def _element(graph: Graph, fetch: Any) -> Tensor | Operation:
             f"Fetch argument {fetch!r} cannot be interpreted as a Tensor. ({message})"
         ) from None
     if not graph.is_fetchable(element):
-        raise ValueError(f"Operation {element.name!r} has been marked as not fetchable.")
+        from runnel.control_flow.context import how_to_bring_out
+
+        op = element.op if isinstance(element, Tensor) else element
+        reason = "" if op.control_flow_context is None else f" {how_to_bring_out(op)}"
+        raise ValueError(f"Operation {element.name!r} has been marked as not fetchable.{reason}")
     return element
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from runnel.graph.operation import Operation
 from runnel.graph.shapes import format_dims
 from runnel.passes.kernel_call import CheckFailed
 from runnel.passes.program import Node
-from runnel.runtime.code import Instruction
+
+if TYPE_CHECKING:
+    from runnel.runtime.code import Instruction
 
 
 def interpret(instructions: list[Instruction], slots: list[Any]) -> None:

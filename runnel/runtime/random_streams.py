@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+from typing import Any
+
+import numpy as np
 
 from runnel.graph.operation import Operation
 from runnel.ops.philox import PhiloxStream
@@ -36,3 +39,16 @@ def _first_position(op: Operation) -> PhiloxStream:
     if seed == 0 and seed2 == 0:  # the user gave none: different numbers in each session
         seed, seed2 = (int.from_bytes(os.urandom(8), "little") for _ in range(2))
     return PhiloxStream.from_seeds(seed, seed2)
+
+
+def skipped(words: Any, count: Any) -> Any:
+    """The words of a stream ``count`` counters further, while it is traced."""
+    import jax.numpy as jnp
+
+    low = words[2].astype(np.uint64) | words[3].astype(np.uint64) << np.uint64(32)
+    moved = low + jnp.asarray(count).astype(np.uint64)
+    carry = (moved < low).astype(np.uint32)
+    third = words[4] + carry
+    fourth = words[5] + (third < carry).astype(np.uint32)
+    halves = [moved.astype(np.uint32), (moved >> np.uint64(32)).astype(np.uint32)]
+    return jnp.stack([words[0], words[1], *halves, third, fourth])

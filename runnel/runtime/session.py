@@ -22,6 +22,7 @@ from runnel.runtime.fetches import expand_fetches
 from runnel.runtime.options import SessionOptions
 from runnel.runtime.plan import StepPlan
 from runnel.runtime.random_streams import RandomStreams
+from runnel.runtime.session_devices import SessionDevices
 from runnel.runtime.state import StateStore
 
 # Calls of different forms whose plans a session keeps; the oldest make room for new ones.
@@ -58,6 +59,7 @@ class BaseSession:
         self._graph = graph if graph is not None else get_default_graph()
         self._config = config
         self._options = SessionOptions.from_config(config)
+        self._devices = SessionDevices.from_config(config)
         self._store = StateStore()
         self._streams = RandomStreams()
         # Guards _prepared; a plan is prepared once even if several threads ask for it.
@@ -171,10 +173,12 @@ class BaseSession:
             feeds,
             self._store,
             self._streams,
-            options.device,
+            self._devices,
             options.jit,
             options.optimizer,
             done,
+            options.raises,
+            options.precision or self._graph.mixed_precision,
         )
 
     def _run_plan(
@@ -190,6 +194,11 @@ class BaseSession:
             raise errors.CancelledError(
                 None, error.op, "The session was closed while this step was running"
             ) from error
+        except RuntimeError as error:
+            if type(error).__name__ != "JaxRuntimeError":
+                raise
+            # What a device was still doing when its segment had been started.
+            raise plan.device_error(error) from error
 
     def _run_with_options(
         self, plan: StepPlan, feeds: list[Any], options: Any, run_metadata: Any
@@ -203,14 +212,15 @@ class BaseSession:
         if run_metadata is None or options is None:
             return plan.run(feeds, deadline)
         if options.output_partition_graphs:
-            from runnel.runtime.tracing import add_partition_graph
+            from runnel.runtime.partition_graphs import add_partition_graphs
 
-            add_partition_graph(run_metadata, plan.operations(), plan.feeds)
+            host = self._devices.devices.host
+            add_partition_graphs(run_metadata, plan.operations(), plan.feeds, plan.device_of, host)
         if options.trace_level < options.FULL_TRACE:
             return plan.run(feeds, deadline)
         from runnel.runtime.tracing import StepTracer
 
-        tracer = StepTracer()
+        tracer = StepTracer(plan.device_of)
         values = plan.run(feeds, deadline, tracer)
         tracer.fill(run_metadata)
         return values
@@ -272,9 +282,7 @@ class BaseSession:
 
     def list_devices(self) -> list[Any]:
         """The devices that this session can use."""
-        from runnel.runtime.devices import list_devices
-
-        return list_devices()
+        return list(self._devices.devices)
 
     def close(self) -> None:
         """Ends the session; its variables are gone."""
@@ -283,6 +291,7 @@ class BaseSession:
             with self._prepare_lock:
                 self._prepared.clear()
             self._store.closed = True
+            self._store.waiting.close("the session was closed")
             self._store.clear()
 
     def as_default(self) -> AbstractContextManager[Any]:

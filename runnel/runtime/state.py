@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from runnel.graph.errors import CancelledError
 from runnel.graph.operation import Operation
 from runnel.passes.state_access import variable_name
+from runnel.runtime.waiting import WaitingSteps
 
 _cell_numbers = itertools.count()
 
@@ -87,6 +89,8 @@ class StateStore:
         """Grows when another cell begins to change its shape from step to step."""
         self.closed = False
         """True when the session has ended: steps that still run stop."""
+        self.waiting = WaitingSteps()
+        """What steps share beside variables, and the steps that wait for it."""
 
     def cell(self, variable: Operation) -> Cell:
         """The cell of the variable that ``variable`` makes."""
@@ -112,11 +116,18 @@ class StateStore:
                 if containers is None or name in containers:
                     for cell in cells.values():
                         cell.value = None
+        gone = CancelledError(None, None, "What this operation waits for was reset")
+        self.waiting.resources.clear(containers, gone)
 
 
 def as_numpy(value: Any) -> Any:
-    """A value of either tier as a NumPy array (without a copy where possible)."""
-    return value if isinstance(value, np.ndarray | np.generic) else np.asarray(value)
+    """A value of either tier as a NumPy array (without a copy where possible).
+
+    What is not an array (a stack, a TensorArray) is passed on as it is.
+    """
+    if isinstance(value, np.ndarray | np.generic) or not hasattr(value, "__array__"):
+        return value
+    return np.asarray(value)
 
 
 def owned(value: Any) -> np.ndarray:

@@ -55,12 +55,16 @@ class StepVariables:
 
     def begin(self) -> StepState:
         """Takes the locks and the values; :meth:`StepState.end` must follow."""
-        release = self._locks.acquire()
+        release = self.acquire()
         try:
             return StepState(self, release)
         except BaseException:
             deque(release, 0)
             raise
+
+    def acquire(self) -> Iterable[None]:
+        """Takes the locks; exhausting the result releases them."""
+        return self._locks.acquire()
 
 
 def _written(program: Program) -> dict[Operation, bool]:
@@ -100,8 +104,11 @@ class StepState:
         self._variables = variables
         self._release = release
         self._new: dict[Cell, Any] = {}
-        store = variables.store
-        with store.lock:
+        self._take()
+
+    def _take(self) -> None:
+        variables = self._variables
+        with variables.store.lock:
             self._values = {
                 cell: None if cell.value is None else as_numpy(cell.value)
                 for cell in variables.cells.values()
@@ -161,6 +168,18 @@ class StepState:
                 [*self._new.values(), *(self._positions[op] for op, _ in streams)],
             )
 
+    def suspend(self) -> None:
+        """Stores what the step has written and releases the locks: the step is about to sleep."""
+        self.commit()
+        self._new = {}
+        self.end()
+
+    def resume(self) -> None:
+        """Takes the locks again, and the values that the variables have by now."""
+        self._release = self._variables.acquire()
+        self._take()
+
     def end(self) -> None:
         """Releases the locks."""
-        deque(self._release, 0)
+        release, self._release = self._release, ()
+        deque(release, 0)

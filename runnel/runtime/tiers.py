@@ -12,26 +12,35 @@ import logging
 import threading
 import time
 from collections import deque
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from runnel.graph import errors
+from runnel.graph.device_set import LogicalDevice
 from runnel.graph.operation import Operation
 from runnel.graph.registry import COMPILED, INTERPRETED
 from runnel.ops.philox import STREAM_WORDS
 from runnel.passes.cluster import Segment
 from runnel.passes.program import Program
 from runnel.passes.state_access import StateAccess
+from runnel.passes.structured import structure_of
+from runnel.runtime.buffers import NotCompilable
 from runnel.runtime.code import Code, lower
+from runnel.runtime.device_memory import device_error, forget_lost, require_memory
+from runnel.runtime.devices import xla_device
 from runnel.runtime.interpreter import (
     interpret,
     interpret_until,
     missing_variable,
     require_time,
 )
+from runnel.runtime.loop_watch import watched
 from runnel.runtime.random_streams import RandomStreams
 from runnel.runtime.state import Cell, StateStore, WriterLocks, as_numpy, owned, store_all
+from runnel.runtime.step_watch import StepWatch
+from runnel.runtime.unconfirmed import Unconfirmed
 from runnel.runtime.variants import Variant, Variants
 
 logger = logging.getLogger("runnel")
@@ -66,22 +75,27 @@ class SegmentRunner:
         self._program = program
         self._access = access
         self._store = store
-        self._device = device
+        self._device = device if segment.device is None else segment.device.device_type
         self._mode = mode if segment.compilable else NEVER
         self._compiled_code: Code | None = None
         self._can_interpret = True
         try:
-            self._code = lower(program, segment, access, device, INTERPRETED)
+            self._code = lower(program, segment, access, self._device, INTERPRETED)
         except errors.UnimplementedError:
             # A kernel that exists only compiled: so is the segment, always.
             if self._mode == NEVER:
                 raise
             self._mode, self._can_interpret = ALWAYS, False
-            self._code = self._compiled_code = lower(program, segment, access, device, COMPILED)
+            self._code = self._compiled_code = lower(
+                program, segment, access, self._device, COMPILED
+            )
         # One thread compiles; others that need the same executable wait for it.
         self._compile_lock = threading.Lock()
         code = self._code
         self._loads = [(store.cell(v), slot, v, node) for v, slot, node in code.loads]
+        # What a branch or a loop uses may be without a value, if that branch is not taken.
+        self._optional = [cell for cell, _, _, node in self._loads if node is None]
+        self._has_branches = any(structure_of(node) is not None for node in segment.nodes)
         self._stored = [store.cell(v) for v, _ in code.stores]
         self._store_slots = [slot for _, slot in code.stores]
         store.note_shape_changes([store.cell(v) for v in code.reshaped])
@@ -93,6 +107,8 @@ class SegmentRunner:
         loads = [(cell, variable) for cell, _, variable, _ in self._loads]
         self._variants = Variants(program, segment, loads, store)
         self.is_heavy = any(node.op_def.heavy for node in segment.nodes)
+        self.borrows = True
+        """Whether inputs may be the caller's arrays, which must not be in use when a step ends."""
         nodes = len(segment.nodes)
         self._compile_seconds = _COMPILE_SECONDS + _COMPILE_SECONDS_PER_NODE * nodes
         arrays = len(self._loads) + len(self._stored) + len(segment.inputs) + len(segment.outputs)
@@ -100,13 +116,30 @@ class SegmentRunner:
 
     # Choosing a tier ------------------------------------------------------------------------
 
-    def run(
+    @property
+    def has_effects(self) -> bool:
+        """True when running the segment may leave a trace: in state, or outside."""
+        return self._writers is not None or not self.segment.compilable
+
+    def start(
         self, inputs: list[Any], deadline: float | None = None, observer: Any = None
+    ) -> tuple[list[Any], Unconfirmed | None]:
+        """Like :meth:`run`, but what remains to be waited for is handed to the caller."""
+        started: list[Unconfirmed] = []
+        outputs = self.run(inputs, deadline, observer, started)
+        return outputs, started[0] if started else None
+
+    def run(
+        self,
+        inputs: list[Any],
+        deadline: float | None = None,
+        observer: Any = None,
+        started: list[Unconfirmed] | None = None,
     ) -> list[Any]:
         """The outputs for ``inputs``; state is read and replaced.
 
         An observer sees each operation, unless the segment must be compiled: then it sees the
-        segment as a whole.
+        segment as a whole. With ``started``, the end of a compiled segment is not waited for.
         """
         if self._mode == NEVER:
             return self._interpret(inputs, deadline, observer)
@@ -115,21 +148,32 @@ class SegmentRunner:
         if observer is not None:
             return self._run_observed(inputs, deadline, observer)
         variant = self._variants.find(inputs)
-        if variant is None:
+        if variant is None or self._lacks_value(inputs):
             return self._interpret(inputs, deadline, None)
         executable = variant.executable
         if executable is None and self._pays(variant):
             executable = self._compile(variant, inputs)
         if executable is not None:
             try:
-                return self._run_compiled(executable, variant, inputs)
+                if self._code.watch is None:
+                    return self._run_compiled(executable, variant, inputs, started)
+                watch = StepWatch(self._store, deadline, None)
+                with watched(watch) as number:
+                    watched_inputs = [*inputs, number]
+                    return self._run_compiled(executable, variant, watched_inputs, started, watch)
             except _Reshaped:
-                return self.run(inputs, deadline)
+                return self.run(inputs, deadline, None, started)
         start = time.perf_counter()
         outputs = self._interpret(inputs, deadline, None)
         variant.seconds += time.perf_counter() - start
         variant.runs += 1
         return outputs
+
+    def _lacks_value(self, inputs: list[Any]) -> bool:
+        """True when something has no value that only an untaken branch would need."""
+        if any(cell.value is None for cell in self._optional):
+            return True
+        return self._has_branches and any(value is None for value in inputs)
 
     def _must_compile(self) -> bool:
         return self._mode == ALWAYS or self._device != "CPU"
@@ -202,6 +246,8 @@ class SegmentRunner:
                     slots[slot] = as_numpy(value)
         for cell, slot, _ in self._streams:
             slots[slot] = cell.value.words()
+        if code.watch is not None:
+            slots[code.watch] = StepWatch(self._store, deadline, observer)
         with np.errstate(all="ignore"):
             if deadline is None and observer is None:
                 interpret(code.instructions, slots)
@@ -220,10 +266,15 @@ class SegmentRunner:
                 try:
                     variant.executable = self._compiled(inputs)
                     self._variants.note_compiled(variant)
+                except NotCompilable as reason:
+                    variant.refused = True
+                    logger.info("A step with a loop stays interpreted: %s", reason)
                 except Exception as error:  # noqa: BLE001 (dealt with below)
                     failure = error
         if failure is None:
             return variant.executable
+        if isinstance(failure, errors.ResourceExhaustedError):
+            raise failure
         if self._must_compile() or variant.runs == 0:
             # Tracing meets a wrong shape before any check of values; the interpreter finds the
             # first mistake, and the words are the same in both tiers.
@@ -241,24 +292,41 @@ class SegmentRunner:
             self._compiled_code = lower(
                 self._program, self.segment, self._access, self._device, COMPILED
             )
+        code = self._compiled_code
+        if code.watch is not None:
+            if code.watch not in code.inputs:
+                code.inputs.append(code.watch)
+            inputs = [*inputs, np.int32(0)]
         with self._store.lock:
             states = [self._value_of(load) for load in self._loads]
         streams = None
         if self._streams:
             streams = np.zeros((len(self._streams), STREAM_WORDS), np.uint32)
         start = time.perf_counter()
-        executable = compiler.compile_segment(
-            self._compiled_code,
-            states,
-            streams,
-            inputs,
-            frozenset(self._variants.specialized),
-            self._device.lower(),
-        )
+        pinned = self._pinned()
+        try:
+            executable = compiler.compile_segment(
+                self._compiled_code,
+                states,
+                streams,
+                inputs,
+                frozenset(self._variants.specialized),
+                self._device.lower(),
+                pinned,
+            )
+        except RuntimeError as error:
+            if "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            raise self._device_error(error) from error
+        require_memory(executable.needed_bytes, pinned, self.segment.nodes, self._device_name)
         logger.debug(
             "compiled %d operations in %.2f s", len(self.segment.nodes), time.perf_counter() - start
         )
         return executable
+
+    def _pinned(self) -> Any:
+        """The XLA device to compile for; None: the one that JAX takes by itself."""
+        return None if self.segment.device is None else xla_device(self.segment.device)
 
     @staticmethod
     def _value_of(load: tuple[Cell, int, Operation, Any]) -> Any:
@@ -267,27 +335,39 @@ class SegmentRunner:
             raise missing_variable(variable, node)
         return cell.value
 
-    def _run_compiled(self, executable: Any, variant: Variant, inputs: list[Any]) -> list[Any]:
+    def _run_compiled(
+        self,
+        executable: Any,
+        variant: Variant,
+        inputs: list[Any],
+        started: list[Unconfirmed] | None = None,
+        watch: StepWatch | None = None,
+    ) -> list[Any]:
         import jax
 
         release = self._writers.acquire() if self._writers is not None else ()
         try:
             with jax.enable_x64(True):
-                return self._run_compiled_locked(executable, variant, inputs)
+                return self._run_compiled_locked(executable, variant, inputs, started, watch)
         except jax.errors.JaxRuntimeError as error:
             raise self._device_error(error) from error
         finally:
             deque(release, 0)
 
     def _run_compiled_locked(
-        self, executable: Any, variant: Variant, inputs: list[Any]
+        self,
+        executable: Any,
+        variant: Variant,
+        inputs: list[Any],
+        started: list[Unconfirmed] | None,
+        watch: StepWatch | None,
     ) -> list[Any]:
         streams = None
         if self._streams:
             streams = np.array([cell.value.words() for cell, _, _ in self._streams], np.uint32)
         arguments = [inputs[i] for i in executable.argument_inputs]
         if self._device != "CPU":
-            arguments = _transferred(arguments)
+            arguments = _transferred(arguments, self.segment.device)
         loads = self._loads
         with self._store.lock:
             if variant.state_shapes and variant.state_shapes != self._variants.state_shapes():
@@ -300,16 +380,29 @@ class SegmentRunner:
             new_states, outputs, holds = self._dispatch(
                 executable.call, donated, kept, streams, arguments, executable.constants
             )
-        if holds is not None:
+        if started is not None:
+            check = None
+            if holds is not None:
+                drawn_from = [cell.value for cell, _, _ in self._streams]
+                check = partial(
+                    self._confirm, executable, inputs, before, new_states, drawn_from, holds
+                )
+            if any(isinstance(argument, np.ndarray) for argument in arguments):
+                started.append(Unconfirmed(check, outputs, self._stored))
+            elif check is not None:
+                started.append(Unconfirmed(check))
+        elif holds is not None:
             if not np.asarray(holds):  # bool() of an array of JAX takes five times as long
                 self._restore(executable, before)
+                if watch is not None:
+                    watch.require_time(self.segment.nodes[-1])
                 self._explain_failure(executable, inputs)
-        elif any(isinstance(argument, np.ndarray) for argument in arguments):
+        elif self.borrows and any(isinstance(argument, np.ndarray) for argument in arguments):
             # The caller's arrays are in use until the step has run; then they are the caller's.
             for array in (*new_states, *outputs):
                 array.block_until_ready()
-        for (cell, _, _), drawn in zip(self._streams, executable.drawn, strict=True):
-            cell.value = cell.value.skip(drawn)
+        if self._streams:
+            outputs = self._advance_streams(executable, outputs)
         if executable.constant_outputs:
             remaining = iter(outputs)
             constant = executable.constant_outputs
@@ -318,6 +411,36 @@ class SegmentRunner:
                 for i in range(len(self.segment.outputs))
             ]
         return outputs
+
+    def _advance_streams(self, executable: Any, outputs: list[Any]) -> list[Any]:
+        """Moves the random streams on; returns ``outputs`` without what says by how much."""
+        told = sum(drawn is None for drawn in executable.drawn)
+        counts = iter(outputs[len(outputs) - told :])
+        for (cell, _, _), drawn in zip(self._streams, executable.drawn, strict=True):
+            cell.value = cell.value.skip(int(next(counts)) if drawn is None else drawn)
+        return outputs[: len(outputs) - told] if told else outputs
+
+    def _confirm(
+        self,
+        executable: Any,
+        inputs: list[Any],
+        before: list[Any],
+        new_states: list[Any],
+        drawn_from: list[Any],
+        holds: Any,
+    ) -> None:
+        """Looks at the checks of a segment that was started; a failed one is taken back."""
+        if np.asarray(holds):
+            return
+        with self._store.lock:
+            for cell, old, new, in_place in zip(
+                self._stored, before, new_states, executable.in_place, strict=True
+            ):
+                if not in_place and cell.value is new:  # and not what another step has left
+                    cell.value = old
+            for (cell, _, _), position in zip(self._streams, drawn_from, strict=True):
+                cell.value = position
+        self._explain_failure(executable, inputs)
 
     def _dispatch(self, call: Any, *operands: Any) -> Any:
         """Makes the call and stores the new states, as a whole even if the user interrupts.
@@ -352,6 +475,7 @@ class SegmentRunner:
 
     def _explain_failure(self, executable: Any, inputs: list[Any]) -> None:
         """Raises the error that the interpreter finds; the state is what it was before."""
+        inputs = inputs[: len(self.segment.inputs)]  # without the number of the run
         self._raise_if_interpreting_fails(inputs)
         names = ", ".join(repr(node.op.name) for node in executable.checked)
         why = "but does not fail when interpreted" if self._can_interpret else "at run time"
@@ -365,26 +489,35 @@ class SegmentRunner:
         if self._can_interpret:
             self._interpreted_slots(inputs, None, None)
 
+    def cells(self) -> list[tuple[Cell, Operation]]:
+        """The variables that the segment touches."""
+        touched = {cell: variable for cell, _, variable, _ in self._loads}
+        variables = [variable for variable, _ in self._code.stores]
+        touched.update(zip(self._stored, variables, strict=True))
+        return list(touched.items())
+
+    @property
+    def _device_name(self) -> str:
+        device = self.segment.device
+        return f"the {self._device}" if device is None else device.name
+
     def _device_error(self, error: Exception) -> errors.OpError:
-        """An error of the device as TensorFlow would class it, with the step it happened in."""
-        op = self.segment.nodes[-1].op
-        text = str(error)
-        count = len(self.segment.nodes)
-        what = f"A compiled step of {count} operations on {self._device}, ending in {op.name!r}"
-        if "RESOURCE_EXHAUSTED" in text or "Out of memory" in text:
-            advice = "Use a smaller batch, or split the step over devices."
-            return errors.ResourceExhaustedError(
-                None, op, f"{what}, ran out of memory. {advice} {text}"
-            )
-        return errors.InternalError(None, op, f"{what}, failed: {text}")
+        """An error of the device, with the operations it happened in."""
+        with self._store.lock:
+            lost = forget_lost(self.cells())
+        return device_error(error, self.segment.nodes, self._device_name, lost)
 
 
-def _transferred(arguments: list[Any]) -> list[Any]:
+def _transferred(arguments: list[Any], device: LogicalDevice | None) -> list[Any]:
     """``arguments`` on the accelerator: the caller's arrays are no longer needed."""
     import jax
 
-    arrays = [jax.device_put(a) if isinstance(a, np.ndarray) else a for a in arguments]
-    for array in arrays:
-        if hasattr(array, "block_until_ready"):
+    target = None if device is None else xla_device(device)
+    arrays = list(arguments)
+    for position, argument in enumerate(arguments):
+        if isinstance(argument, np.ndarray):
+            arrays[position] = jax.device_put(argument, target)
+    for array, argument in zip(arrays, arguments, strict=True):
+        if array is not argument:
             array.block_until_ready()
     return arrays

@@ -42,8 +42,13 @@ def verify(node: Node, outputs: Sequence[ValueInfo], result: Any) -> None:
     written = len(op_def.updates) + len(op_def.overwrites)
     single = written + len(outputs) == 1 and op_def.random is None
     values = [result] if single else list(result)
-    for position, (info, value) in enumerate(zip(outputs, values[written:], strict=False)):
-        what = f"{node.op.name} ({op_def.name})"
+    verify_all(node, outputs, values[written:])
+
+
+def verify_all(node: Node, outputs: Sequence[ValueInfo], values: Sequence[Any]) -> None:
+    """Raises :class:`KernelMismatch` unless ``values`` are what is declared of the outputs."""
+    what = f"{node.op.name} ({node.op_def.name})"
+    for position, (info, value) in enumerate(zip(outputs, values, strict=False)):
         if info.dtype.np_dtype == object:
             continue
         found = np.dtype(getattr(value, "dtype", type(value)))

@@ -14,15 +14,8 @@ from runnel.graph.graph import Graph
 from runnel.graph.operation import Operation, Tensor
 
 # What these give does not depend on whether a variable is initialised, or is read on purpose.
-_STOPS = frozenset(
-    {
-        "IsVariableInitialized",
-        "VarIsInitializedOp",
-        "ReadVariableOp",
-        "InitializedValue",
-        "ResourceInitializedValue",
-    }
-)
+_TESTS = frozenset({"IsVariableInitialized", "VarIsInitializedOp"})
+_STOPS = _TESTS | {"ReadVariableOp"}
 
 
 def safe_initial_value(variable_name: str, value: Tensor) -> Tensor:
@@ -52,11 +45,25 @@ def _ancestors(op: Operation) -> list[Operation]:
     while stack:
         current = stack.pop()
         stop = current.type in _STOPS or current.op_def.updates or current.op_def.overwrites
-        if stop or current in found:
+        if stop or current in found or _is_initialized_value(current):
             continue
         found[current] = None
         stack.extend(tensor.op for tensor in current.inputs)
     return list(found)
+
+
+def _is_initialized_value(op: Operation) -> bool:
+    """True for the result of :meth:`Variable.initialized_value`: a conditional on that question."""
+    if op.type != "Merge":
+        return False
+    switches = [tensor.op for tensor in op.inputs if tensor.op.type in ("Switch", "RefSwitch")]
+    for switch in switches:
+        pred = switch.inputs[1].op
+        while pred.type == "Identity":
+            pred = pred.inputs[0].op
+        if pred.type in _TESTS:
+            return True
+    return False
 
 
 def _variables_of(graph: Graph) -> dict[Operation, Any]:

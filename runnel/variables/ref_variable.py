@@ -94,7 +94,7 @@ class RefVariable(Variable):
                 "not; validate_shape=False allows it."
             )
         self._initial_value = value
-        unusual = {} if validate_shape else {"validate_shape": False}
+        unusual: dict[str, Any] = {} if validate_shape else {"validate_shape": False}
         self._initializer_op = state.assign_op(
             self._variable, safe_initial_value(op_name, value), **unusual
         ).op
@@ -144,9 +144,6 @@ class RefVariable(Variable):
 
     def read_value(self) -> Tensor:
         return identity(self._variable, name="read")
-
-    def _initialized_value(self, initial_value: Tensor) -> Tensor:
-        return state.initialized_value_op(self._variable, initial_value, name="initialized_value")
 
     # Exchange ---------------------------------------------------------------------------------
 

@@ -180,11 +180,6 @@ class ResourceVariable(Variable):
         with name_scope(name, "Gather", [self._handle]) as scope:
             return state.gather_handle_op(self._handle, indices, dtype=self._dtype, name=scope)
 
-    def _initialized_value(self, initial_value: Tensor) -> Tensor:
-        return state.handle_initialized_value_op(
-            self._handle, initial_value, name="initialized_value"
-        )
-
     # Updates ----------------------------------------------------------------------------------
 
     def _update_scope(self, may_initialize: bool = False) -> AbstractContextManager[Any]:

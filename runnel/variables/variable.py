@@ -175,11 +175,13 @@ class Variable(Updates, metaclass=_VariableType):
         """The value, or the initial value as long as the variable is not initialised."""
         if self._initial_value is None:
             raise ValueError(f"The initial value of {self.name} is not known")
-        with self.graph.as_default(), self.graph.control_dependencies(None):
-            return self._initialized_value(self._initial_value)
+        from runnel.control_flow.conditional import cond
+        from runnel.ops.assign import is_variable_initialized
 
-    def _initialized_value(self, initial_value: Tensor) -> Tensor:
-        raise NotImplementedError
+        graph, initial_value = self.graph, self._initial_value
+        outside = graph._scopes.override(control_inputs=(), control_flow_context=None)
+        with graph.as_default(), outside:
+            return cond(is_variable_initialized(self), self.read_value, lambda: initial_value)
 
     def _as_graph_element(self) -> Tensor:
         raise NotImplementedError

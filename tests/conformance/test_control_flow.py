@@ -8,13 +8,14 @@ import pytest
 pytest.importorskip("tensorflow")
 
 import tensorflow.compat.v1 as reference
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import runnel
+from tests.execution_modes import MODES, forced
 
 reference.disable_v2_behavior()
 reference.disable_control_flow_v2()
+
+IN_EACH_MODE = pytest.mark.parametrize("mode", MODES)
 
 
 # The same operations --------------------------------------------------------------------------
@@ -75,7 +76,12 @@ def nests(tf):
     )
 
 
-@pytest.mark.parametrize("program", [conds, cases, loops, nests])
+def initialized(tf):
+    v = tf.Variable([1.0, 2.0], use_resource=False, name="v")
+    v.initialized_value()
+
+
+@pytest.mark.parametrize("program", [conds, cases, loops, nests, initialized])
 def test_the_graph_is_tensorflows(program):
     found = []
     for tf in (runnel, reference):
@@ -103,8 +109,14 @@ def exchanged(tf):
     return tf.identity(y, name="y"), tf.identity(grads[0], name="g")
 
 
+@IN_EACH_MODE
 @pytest.mark.parametrize("x", [[1.0, 0.5, -0.3], [-1.0, 0.2, 0.3]])
-def test_each_runs_what_the_other_writes(x):
+def test_each_runs_what_the_other_writes(x, mode):
+    with forced(mode):
+        exchange(x)
+
+
+def exchange(x):
     values = {}
     graphs = {}
     for tf in (runnel, reference):
@@ -120,6 +132,60 @@ def test_each_runs_what_the_other_writes(x):
             with tf.Session() as sess:
                 again = sess.run(["y:0", "g:0"], {"x:0": x})
         np.testing.assert_allclose(again, values[other], rtol=1e-5)
+
+
+@pytest.mark.parametrize("x", [[1.0, 0.5, -0.3], [-1.0, 0.2, 0.3]])
+def test_loops_that_tensorflow_wrote_have_gradients(x):
+    with reference.Graph().as_default() as graph:
+        exchanged(reference)
+        written = graph.as_graph_def().SerializeToString()
+    results = {}
+    for source in ("here", "imported"):
+        with runnel.Graph().as_default() as graph:
+            if source == "here":
+                exchanged(runnel)
+            else:
+                runnel.import_graph_def(runnel.GraphDef.FromString(written), name="")
+            y, g, fed = (graph.get_tensor_by_name(f"{name}:0") for name in "ygx")
+            first = runnel.gradients(y, fed)[0]
+            # Of our gradient, and of the one in the graph, which TensorFlow may have made.
+            seconds = [runnel.gradients(grad, fed)[0] for grad in (first, g)]
+            with runnel.Session() as sess:
+                results[source] = sess.run([first, *seconds], {fed: x})
+    for a, b in zip(results["imported"], results["here"], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
+
+
+# Second derivatives of graphs ---------------------------------------------------------------------
+
+
+def second(tf, x):
+    def body(i, s):
+        return i + 1, tf.cond(tf.equal(i % 2, 0), lambda: tf.sin(s * x), lambda: s * s + x)
+
+    _, last = tf.while_loop(lambda i, _: i < 4, body, [tf.constant(0), x])
+    scanned = tf.scan(lambda s, e: tf.tanh(s * e) + s, x, initializer=x[0])
+    return last * tf.map_fn(lambda e: e * e * x[1], scanned)
+
+
+def test_second_derivatives_are_those_of_tensorflows_later_control_flow():
+    found = []
+    for tf in (runnel, reference):
+        later = tf is reference
+        if later:
+            reference.enable_control_flow_v2()
+        try:
+            with tf.Graph().as_default():
+                x = tf.placeholder(tf.float64, [2])
+                first = tf.gradients(second(tf, x), x)[0]
+                fetches = [first, tf.gradients(tf.sin(first), x)[0]]
+                with tf.Session() as sess:
+                    found.append(sess.run(fetches, {x: [0.4, -0.6]}))
+        finally:
+            if later:
+                reference.disable_control_flow_v2()
+    for mine, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-10)
 
 
 # Loops over slices ------------------------------------------------------------------------------
@@ -141,110 +207,19 @@ OVER_SLICES = {
 }
 
 
+@IN_EACH_MODE
 @pytest.mark.parametrize("program", OVER_SLICES)
-def test_loops_over_slices(program):
+def test_loops_over_slices(program, mode):
     data = np.array([[0.5, 1.0], [-0.3, 0.2], [0.8, -0.6]])
     found = []
     for tf in (runnel, reference):
         with tf.Graph().as_default():
             x = tf.placeholder(tf.float64, data.shape)
             y = OVER_SLICES[program](tf, x)
-            with tf.Session() as sess:
+            with forced(mode), tf.Session() as sess:
                 values = sess.run([y, tf.gradients(y, x)[0]], {x: data})
             found.append((values, y.shape.as_list()))
     (ours, shape), (theirs, expected) = found
     assert shape == expected
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10)
-
-
-# Generated programs -----------------------------------------------------------------------------
-
-LEAVES = ["x", "y", "const"]
-UNARY = ["sin", "tanh", "neg"]
-BINARY = ["add", "mul", "sub", "maximum"]
-
-
-def expressions(depth: int) -> st.SearchStrategy[Any]:
-    """Small programs as nested tuples; ``s`` is the innermost loop variable."""
-    leaf = st.sampled_from(["x", "y", "s", "i"])
-    if depth == 0:
-        return leaf
-    smaller = expressions(depth - 1)
-    return st.one_of(
-        leaf,
-        st.tuples(st.sampled_from(UNARY), smaller),
-        st.tuples(st.sampled_from(BINARY), smaller, smaller),
-        st.tuples(st.just("cond"), smaller, smaller, smaller),
-        st.tuples(st.just("while"), st.integers(0, 3), smaller, smaller),
-        st.tuples(st.just("until"), smaller, smaller),
-    )
-
-
-def build(tf, program, scope):
-    """The tensor of a program; ``scope`` maps names to tensors."""
-    if isinstance(program, str):
-        return scope[program]
-    kind, *parts = program
-    if kind in UNARY:
-        function = {"sin": tf.sin, "tanh": tf.tanh, "neg": tf.negative}[kind]
-        return function(build(tf, parts[0], scope))
-    if kind in BINARY:
-        function = {
-            "add": tf.add,
-            "mul": tf.multiply,
-            "sub": tf.subtract,
-            "maximum": tf.maximum,
-        }[kind]
-        return function(build(tf, parts[0], scope), build(tf, parts[1], scope))
-    if kind == "cond":
-        pred = tf.reduce_sum(build(tf, parts[0], scope)) > 0.1
-        return tf.cond(pred, lambda: build(tf, parts[1], scope), lambda: build(tf, parts[2], scope))
-    if kind == "while":
-        count, start, body = parts
-
-        def step(i, s):
-            index = tf.fill([2], tf.cast(i, tf.float64) * 0.3)
-            return i + 1, tf.tanh(build(tf, body, scope | {"s": s, "i": index}))
-
-        first = build(tf, start, scope)
-        return tf.while_loop(lambda i, _: i < count, step, [0, first])[1]
-    start, body = parts
-
-    def grow(i, s):
-        return i + 1, tf.tanh(build(tf, body, scope | {"s": s})) + 0.4
-
-    first = tf.tanh(build(tf, start, scope))
-    condition = lambda i, s: tf.logical_and(i < 4, tf.reduce_sum(s) < 1.5)  # noqa: E731
-    return tf.while_loop(condition, grow, [0, first])[1]
-
-
-X = np.array([0.7, -0.4])
-Y = np.array([-0.2, 0.9])
-
-
-def outcome(tf, program):
-    with tf.Graph().as_default():
-        x, y = tf.placeholder(tf.float64, [2]), tf.placeholder(tf.float64, [2])
-        result = build(tf, program, {"x": x, "y": y, "s": x * y, "i": y + 0.1})
-        fetches = [result]
-        grads = tf.gradients(result, [x, y])
-        fetches += [g for g in grads if g is not None]
-        with tf.Session() as sess:
-            values = sess.run(fetches, {x: X, y: Y})
-        return values, [g is not None for g in grads]
-
-
-@settings(max_examples=40, deadline=None, derandomize=True)
-@given(expressions(4))
-def test_generated_programs(program):
-    ours, connected = outcome(runnel, program)
-    try:
-        theirs, expected = outcome(reference, program)
-    except reference.errors.InvalidArgumentError as error:
-        # TensorFlow cannot run the gradient of some deep nests that it builds itself.
-        assert "does not have value" in str(error)  # noqa: PT017
-        return
-    assert connected == expected
-    for a, b in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)

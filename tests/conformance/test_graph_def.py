@@ -20,6 +20,7 @@ from tests.conformance.op_examples import (
     effects,
     elementwise,
     neural,
+    queues,
     random,
     state,
 )
@@ -27,8 +28,9 @@ from tests.conformance.op_examples import (
 # Op types without an example, and why.
 NOT_EXCHANGED = {
     "Abort": "it ends TensorFlow's process",
-    "InitializedValue": "TensorFlow has none; it is made by runnel for its own use",
-    "ResourceInitializedValue": "TensorFlow has none; it is made by runnel for its own use",
+    "_Recv": "partitioning makes it; it has no place in a graph that users describe",
+    "_Send": "partitioning makes it; it has no place in a graph that users describe",
+    "GatherTree": "TensorFlow 1.15 has it, in its contrib; 2.21 does not",
     "PyFunc": "its function lives in one process; it has no meaning in a file",
     "PyFuncStateless": "its function lives in one process; it has no meaning in a file",
     "EagerPyFunc": "its function lives in one process; it has no meaning in a file",
@@ -38,7 +40,7 @@ NOT_EXCHANGED = {
     "BatchNormWithGlobalNormalizationGrad": "likewise, from version 9",
 }
 EXAMPLES: dict[str, Any] = {}
-for family in (elementwise, arrays, neural, state, effects, random, control_flow):
+for family in (elementwise, arrays, neural, state, effects, random, control_flow, queues):
     EXAMPLES |= family.EXAMPLES
 
 REGISTERED = sorted(runnel.registered_ops())

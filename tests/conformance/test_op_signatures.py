@@ -12,8 +12,7 @@ from runnel.graph.signature import REQUIRED
 
 # Op types that only runnel has.
 OWN = {
-    "InitializedValue",
-    "ResourceInitializedValue",
+    "GatherTree",  # TensorFlow 1.15 has it, in its contrib
 }
 # (op, attribute): allowed types of TensorFlow's that runnel leaves out, and why not.
 FEWER_TYPES: dict[tuple[str, str], set[str]] = {}

@@ -26,7 +26,7 @@ def test_written_in_a_loop_and_stacked():
         [0, array],
     )
     stacked = array.stack()
-    assert stacked.shape.as_list() == [None, 2]
+    assert stacked.shape.as_list() == [4, 2]
     np.testing.assert_array_equal(run(stacked), [[0, 0], [1, 1], [2, 2], [3, 3]])
 
 

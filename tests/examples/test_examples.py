@@ -98,3 +98,30 @@ def test_the_convnet_names_missing_files(tmp_path):
     run = run_example("convnet.py", "--data-dir", str(tmp_path))
     assert run.returncode == 1
     assert str(tmp_path) in run.stderr and "Traceback" not in run.stderr
+
+
+def test_sequence_to_sequence_says_how_far_it_got():
+    run = run_example("sequence_to_sequence.py", "--steps", "12", "--batch-size", "16")
+    assert "step 12/12: loss" in run.stdout
+    losses = [float(loss) for loss in re.findall(r"loss (\d+\.\d+)", run.stdout)]
+    assert losses[-1] < 0.7 * losses[0]
+    assert len(re.findall(r"-> ", run.stdout)) == 5
+    # A dozen steps teach it what a date looks like, not which one is meant.
+    assert printed_accuracy(run) < 0.95
+    assert run.returncode == 1 and "--steps" in run.stderr
+
+
+def test_towers_on_several_devices_train_one_model():
+    run = run_example("data_parallel.py", "--towers", "3", "--steps", "300")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "towers on /device:CPU:0, /device:CPU:1, /device:CPU:2" in run.stdout
+    assert printed_accuracy(run) >= 0.95
+
+
+def test_the_layers_of_a_recurrent_network_on_several_devices(tmp_path):
+    page = tmp_path / "placement.html"
+    run = run_example("model_parallel.py", "--steps", "60", "--page", str(page))
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "layers on /device:CPU:0, /device:CPU:1" in run.stdout
+    assert printed_accuracy(run) >= 0.6
+    assert "layer1/rnn" in page.read_text()

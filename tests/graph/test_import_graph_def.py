@@ -158,9 +158,7 @@ def test_devices_within_the_scopes_in_force(graph):
     ]
     with tf.device(lambda op: "/job:ps" if op.name.endswith("a") else "/gpu:1"):
         a, b, c = tf.import_graph_def(gd, return_elements=["a", "b", "c"])
-    assert [o.device for o in (a, b, c)] == [
-        *("/job:ps", "/device:GPU:1", "/device:GPU:1")
-    ]
+    assert [o.device for o in (a, b, c)] == [*("/job:ps", "/device:GPU:1", "/device:GPU:1")]
 
 
 def test_colocation_follows_the_new_names(graph):

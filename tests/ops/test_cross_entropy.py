@@ -199,3 +199,22 @@ def test_mistakes_when_building():
         sparse(labels=0, logits=1.0)
     with pytest.raises(ValueError, match="cannot be broadcast"):
         tf.nn.softmax_cross_entropy_with_logits_v2(labels=[[1.0, 2, 3]], logits=[[1.0, 2]])
+
+
+def test_on_an_accelerator_a_wrong_label_gives_nan_and_no_check():
+    """As TensorFlow on a GPU: nothing has to be awaited before the next step."""
+    import jax.numpy as jnp
+
+    op_def = tf.get_op_def("SparseSoftmaxCrossEntropyWithLogits")
+    [kernel] = op_def.kernels
+    logits = jnp.asarray(np.array([[1.0, 2.0], [3.0, 1.0], [0.0, 0.0]], np.float32))
+
+    def check(holds, explain):
+        raise AssertionError("nothing may be checked")
+
+    loss, backprop = kernel.function(
+        jnp, logits, jnp.asarray([1, 2, -1]), check=check, platform="gpu"
+    )
+    expected = [np.log1p(np.exp(-1.0)), np.nan, np.nan]
+    np.testing.assert_allclose(loss, expected, rtol=1e-6)
+    assert np.isnan(backprop[1:]).all() and np.isfinite(backprop[0]).all()

@@ -1,5 +1,7 @@
 """``tf.nn`` is what TensorFlow 1's programs expect of it."""
 
+from types import ModuleType
+
 import numpy as np
 import pytest
 
@@ -8,10 +10,10 @@ from tests.both_tiers import run_both
 
 
 @pytest.mark.parametrize("name", tf.nn.__all__)
-def test_every_name_is_a_documented_function(name):
-    function = getattr(tf.nn, name)
-    assert callable(function)
-    assert function.__doc__
+def test_every_name_is_documented(name):
+    found = getattr(tf.nn, name)
+    assert callable(found) or isinstance(found, ModuleType)
+    assert found.__doc__
 
 
 def test_shared_with_other_namespaces():

@@ -109,7 +109,16 @@ def gradients(b, op_type):
     return b.op("TensorArrayGatherV3", grad, [0, 1], flow, dtype=1)
 
 
+def gradients_with_shape(b, op_type):
+    """Gradients with an axis in front of those of the elements."""
+    handle, flow = array(b)
+    grad, flow = b.op(op_type, handle, flow, [4], source="gradients")
+    flow = b.one("TensorArrayWriteV3", grad, 1, np.ones([4, 2], np.float32), flow)
+    return b.op("TensorArrayGatherV3", grad, [0, 1], flow, dtype=1)
+
+
 EXAMPLES = {
+    "TensorArrayGradWithShape": of_value(gradients_with_shape),
     "TensorArrayV3": of_value(
         lambda b, op: b.op("TensorArrayGatherV3", *in_middle(array(b), [1, 2]), dtype=1)
     ),

@@ -1,0 +1,165 @@
+"""The models as a JAX programmer writes them by hand: NHWC, `jax.grad`, donated parameters.
+
+Mixed precision is the usual recipe: parameters in float32, a cast to bfloat16 at their use, the
+logits and everything after them in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from benchmarks.models.architectures import (
+    ARCHITECTURES,
+    Architecture,
+    Conv,
+    Dense,
+    MaxPool,
+    Recurrence,
+    apply,
+    initial_parameters,
+    synthetic_batch,
+)
+from benchmarks.models.on_graphs import CHECKED_STEPS, RATE
+from benchmarks.workload import Workload
+
+Arrays = dict[str, jax.Array]
+
+
+class JaxBackend:
+    """Layers made of `jax.lax`."""
+
+    def __init__(self, parameters: Arrays) -> None:
+        self._parameters = parameters
+
+    def conv(self, value: jax.Array, layer: Conv) -> jax.Array:
+        """`lax.conv_general_dilated` with a bias or batch normalisation."""
+        value = lax.conv_general_dilated(
+            value,
+            self._parameters[f"{layer.name}/filter"],
+            (layer.stride, layer.stride),
+            [(layer.padding, layer.padding)] * 2,
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        )
+        if layer.normalized:
+            scale, offset = (self._parameters[f"{layer.name}/{s}"] for s in ("scale", "offset"))
+            wide = value.astype(jnp.float32)
+            mean = wide.mean((0, 1, 2))
+            variance = jnp.square(wide).mean((0, 1, 2)) - jnp.square(mean)
+            factor = scale * lax.rsqrt(variance + 1e-3)
+            value = (wide * factor + (offset - mean * factor)).astype(value.dtype)
+        else:
+            value = value + self._parameters[f"{layer.name}/bias"]
+        return jax.nn.relu(value) if layer.relu else value
+
+    def max_pool(self, value: jax.Array, layer: MaxPool) -> jax.Array:
+        """`lax.reduce_window`."""
+        return lax.reduce_window(
+            value,
+            -jnp.inf,
+            lax.max,
+            (1, layer.size, layer.size, 1),
+            (1, layer.stride, layer.stride, 1),
+            "SAME" if layer.same else "VALID",
+        )
+
+    def global_average(self, value: jax.Array) -> jax.Array:
+        """The mean over the positions."""
+        return value.mean((1, 2))
+
+    def dense(self, value: jax.Array, layer: Dense) -> jax.Array:
+        """A product and a bias, over flattened images."""
+        weights, bias = (self._parameters[f"{layer.name}/{s}"] for s in ("weights", "bias"))
+        value = value.reshape(value.shape[0], -1) @ weights + bias
+        return jax.nn.relu(value) if layer.relu else value
+
+    def concatenate(self, values: Sequence[jax.Array]) -> jax.Array:
+        """The channels side by side."""
+        return jnp.concatenate(values, 3)
+
+    def add_and_rectify(self, value: jax.Array, shortcut: jax.Array) -> jax.Array:
+        """The rectified sum."""
+        return jax.nn.relu(value + shortcut)
+
+
+def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
+    """The mean cross-entropy, in float32."""
+    logs = jax.nn.log_softmax(logits.astype(jnp.float32))
+    return -jnp.mean(jnp.take_along_axis(logs, labels[:, None], axis=1))
+
+
+def loss_of(
+    architecture: Architecture,
+    precision: str,
+    parameters: Arrays,
+    images: jax.Array,
+    labels: jax.Array,
+) -> jax.Array:
+    """The mean cross-entropy of a batch."""
+    if precision == "bf16":
+        parameters = jax.tree.map(lambda p: p.astype(jnp.bfloat16), parameters)
+        images = images.astype(jnp.bfloat16)
+    return cross_entropy(apply(JaxBackend(parameters), architecture.layers, images), labels)
+
+
+def descend(loss: Any, parameters: Arrays, *data: jax.Array) -> tuple[Arrays, jax.Array]:
+    """One step of gradient descent."""
+    value, gradients = jax.value_and_grad(loss)(parameters, *data)
+    return jax.tree.map(lambda p, g: p - RATE * g, parameters, gradients), value
+
+
+def training_step(
+    model: str, batch: int, precision: str = "float32", image_size: int | None = None
+) -> Workload:
+    """Training steps on one synthetic batch that lies where the parameters lie."""
+    architecture = ARCHITECTURES[model]
+    data = synthetic_batch(architecture, batch, image_size)
+    parameters = initial_parameters(architecture, image_size)
+    return measured(partial(loss_of, architecture, precision), parameters, data)
+
+
+def lstm_loss(parameters: Arrays, inputs: jax.Array, labels: jax.Array) -> jax.Array:
+    """The mean cross-entropy of an LSTM's last output."""
+    units = parameters["weights"].shape[0]
+
+    def step(state: tuple[jax.Array, jax.Array], x: jax.Array) -> Any:
+        h, c = state
+        gates = jnp.concatenate([x, h], 1) @ parameters["kernel"] + parameters["bias"]
+        i, f, g, o = jnp.split(gates, 4, 1)
+        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+        return (jax.nn.sigmoid(o) * jnp.tanh(c), c), None
+
+    zeros = jnp.zeros((inputs.shape[1], units))
+    (h, _), _ = lax.scan(step, (zeros, zeros), inputs)
+    return cross_entropy(h @ parameters["weights"], labels)
+
+
+def lstm_step(**sizes: int) -> Workload:
+    """Training steps of an LSTM."""
+    recurrence = Recurrence(**sizes)
+    return measured(lstm_loss, recurrence.parameters(), recurrence.data())
+
+
+def measured(loss: Any, initial: Any, data: Sequence[Any]) -> Workload:
+    """The workload that trains to reduce `loss`."""
+    parameters = jax.device_put(dict(initial))
+    placed = [jax.device_put(array) for array in data]
+    step = jax.jit(partial(descend, loss), donate_argnums=0)
+    losses = []
+    for _ in range(CHECKED_STEPS):
+        parameters, value = step(parameters, *placed)
+        losses.append(float(value))
+
+    def run(iterations: int) -> None:
+        nonlocal parameters
+        value = jnp.zeros([])
+        for _ in range(iterations):
+            parameters, value = step(parameters, *placed)
+        float(value)
+
+    return Workload(run, facts=lambda: {"losses": losses})

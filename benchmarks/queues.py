@@ -1,0 +1,256 @@
+"""Queues and concurrent steps beside TensorFlow.
+
+`python -m benchmarks.queues` measures every row; `--rows scalar_rate,waiters` only some, `--quick`
+with fewer and shorter rounds. The results go to `benchmarks/results/queues.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+
+from rich.console import Console
+
+from benchmarks import results
+from benchmarks.interleaving import Spread, times_faster
+from benchmarks.results import Row, now, samples_of
+from benchmarks.tables import display_name, print_table
+from benchmarks.trial import SUBJECT, Settings, Trial, durations, speed_row
+
+CONTENDERS = (SUBJECT, "tensorflow")
+WORKLOADS = "benchmarks.workloads.queues"
+MICRO, MILLI = 1e6, 1e3
+
+
+def scalar_rate(settings: Settings) -> list[Row]:
+    """Elements a second from one thread to another."""
+    rows = []
+    with Trial(settings, CONTENDERS) as trial:
+        for through in ("session.run", "make_callable"):
+            outcome = trial.measure(f"{WORKLOADS}:scalar_rate", {"through": through})
+            rows.append(
+                speed_row(
+                    f"scalar_rate_{through.replace('.', '_')}",
+                    "enqueue and dequeue of a scalar, one producer and one consumer thread, "
+                    f"`{through}`",
+                    "ops/s",
+                    outcome,
+                    {
+                        name: measurement.wall.rate()
+                        for name, measurement in outcome.measurements.items()
+                        if measurement.samples
+                    },
+                    must_show="at least TensorFlow's rate",
+                    at_least={"tensorflow": 1.0},
+                )
+            )
+    return rows
+
+
+def shared_training(settings: Settings) -> list[Row]:
+    """Eight threads, one session, one shuffle queue: every element is counted."""
+    portions = 10
+    elements = settings.steady_steps
+    with Trial(settings, CONTENDERS, deadline=600.0) as trial:
+        outcome = trial.measure(
+            f"{WORKLOADS}:shared_training", rounds=portions, iterations=elements // portions
+        )
+    notes, holds = [], False
+    for name, facts in outcome.facts.items():
+        notes.append(
+            f"{display_name(name)}: {facts['elements']:,} elements, {facts['lost']} lost, "
+            f"{facts['repeated']} repeated"
+        )
+    samples = outcome.measurements[SUBJECT].samples
+    if samples:
+        # The first two portions compile, fill the queue and the pools of memory.
+        memory = [sample.resident_bytes / 2**20 for sample in samples]
+        counted = 8 * elements / 2**20  # the benchmark's own counters
+        growth = memory[-1] - memory[1] - counted
+        holds = growth <= 10
+        notes.append(
+            f"runnel's memory grows by {growth:.1f} MiB between {2 * elements // portions:,} and "
+            f"{elements:,} elements"
+        )
+    return [
+        speed_row(
+            "shared_training",
+            f"8 threads train on one session from one shuffle queue, {elements:,} elements, "
+            "for each element",
+            "µs",
+            outcome,
+            durations(outcome, MICRO),
+            must_show="no deadlock, nothing lost or repeated, memory flat",
+            holds=holds,
+            notes=notes,
+        )
+    ]
+
+
+def queue_input(settings: Settings) -> list[Row]:
+    """Training steps on batches from a queue beside training steps on a constant batch."""
+    rows = []
+    # A step of a few tens of milliseconds, and one that is hardly longer than feeding its batch.
+    for units, demanded in ((2048, True), (128, False)):
+        path = f"{WORKLOADS}:queue_input"
+        programs = {
+            f"{name}, {source}": (
+                path,
+                {"frontend": settings.frontend(name), "source": source, "hidden_units": units},
+            )
+            for name in CONTENDERS
+            for source in ("constant", "queue")
+        }
+        with Trial(settings, list(programs)) as trial:
+            outcome = trial.measure(programs, rounds=2 * settings.rounds)
+        times = durations(outcome, MILLI)
+        ratios = {
+            name: ratio
+            for name in CONTENDERS
+            if (ratio := times_faster(outcome.measurements, f"{name}, constant", f"{name}, queue"))
+        }
+        ours = ratios.get(SUBJECT)
+        rows.append(
+            Row(
+                name=f"queue_input_{units}",
+                what=f"training step of a perceptron 784-{units}-{units}-10 on batches of 100 from "
+                "a queue, over one on a constant batch",
+                unit="times",
+                values=ratios,
+                must_show="within 3 %" if demanded else None,
+                passed=(ours is not None and ours.median <= 1.03) if demanded else None,
+                notes=(
+                    *[
+                        f"{name} failed: {measurement.failure}"
+                        for name, measurement in outcome.measurements.items()
+                        if measurement.failure
+                    ],
+                    "; ".join(f"{name} {spread.median:.3g} ms" for name, spread in times.items()),
+                ),
+                measured=now(),
+                samples=samples_of(outcome.measurements),
+            )
+        )
+    return rows
+
+
+def blocked_step(settings: Settings) -> list[Row]:
+    """One blocked dequeue in a step does not hold up the rest, and ends when the session does."""
+    with Trial(settings, CONTENDERS) as trial:
+        outcome = trial.measure(f"{WORKLOADS}:blocked_step", rounds=settings.rounds, iterations=5)
+    facts = outcome.facts
+    ended = {name: Spread.of([f["ended_seconds"] * MILLI]) for name, f in facts.items()}
+    return [
+        Row(
+            name="blocked_step",
+            what="a step with a blocked dequeue and 100 other ops: closing the session ends it, "
+            "longest of all",
+            unit="ms",
+            values=ended,
+            must_show="the 100 run at once; it ends within 100 ms",
+            passed=outcome.sound() and SUBJECT in ended and ended[SUBJECT].median <= 100,
+            notes=(
+                *outcome.failures(),
+                "; ".join(
+                    f"{display_name(name)}: the 100 have run {f['ran_seconds'] * MILLI:.3g} ms "
+                    f"after the start, the step ends with {f['error']}"
+                    for name, f in facts.items()
+                ),
+            ),
+            measured=now(),
+            samples=samples_of(outcome.measurements),
+        )
+    ]
+
+
+def waiters(settings: Settings) -> list[Row]:
+    """Ten thousand operations wait for one queue."""
+    few, many = 1_000, 10_000
+    facts: dict[int, dict[str, dict[str, float]]] = {}
+    failures: list[str] = []
+    sound = True
+    for count in (few, many):
+        with Trial(settings, CONTENDERS, deadline=300.0) as trial:
+            outcome = trial.measure(
+                f"{WORKLOADS}:waiters", {"count": count}, rounds=1, iterations=6
+            )
+        facts[count] = outcome.facts
+        failures += outcome.failures()
+        sound = sound and outcome.sound()
+    rows = []
+    for name, what, unit, scale in (
+        ("wake_seconds", "waking them all, for each", "µs", MICRO),
+        ("bytes", "memory while they wait, for each", "KiB", 1 / 1024),
+    ):
+        values = {
+            contender: Spread.of([f[name] * scale / many]) for contender, f in facts[many].items()
+        }
+        passed, notes = None, list(failures)
+        for contender, large in facts[many].items():
+            small = facts[few].get(contender)
+            if small is not None:
+                notes.append(
+                    f"{display_name(contender)}: {small[name] * scale / few:.3g} {unit} for each "
+                    f"of {few:,}, {large[name] * scale / many:.3g} {unit} for each of {many:,}; "
+                    f"{large['threads']:.0f} more threads"
+                )
+        if SUBJECT in facts[many] and SUBJECT in facts[few]:
+            small, large = facts[few][SUBJECT], facts[many][SUBJECT]
+            if name == "wake_seconds":
+                steady = large[name] / many <= 2 * small[name] / few
+            else:  # resident memory comes in pages and pools: a few KiB each is proportional
+                steady = large[name] / many <= 4096
+            passed = sound and steady and large["threads"] <= 2
+        rows.append(
+            Row(
+                name=f"waiters_{name}",
+                what=f"{many:,} operations of one step wait for one queue: {what}",
+                unit=unit,
+                values=values,
+                must_show="no thread for each; memory and time proportional",
+                passed=passed,
+                notes=tuple(notes),
+                measured=now(),
+            )
+        )
+    return rows
+
+
+ROWS: dict[str, Callable[[Settings], list[Row]]] = {
+    function.__name__: function
+    for function in (scalar_rate, shared_training, queue_input, blocked_step, waiters)
+}
+
+
+def main() -> None:
+    """Measure, print the table, keep the results; the exit status says whether all rows passed."""
+    parser = argparse.ArgumentParser(description="Measure runnel's queues beside TensorFlow's.")
+    parser.add_argument("--rows", help=f"only these, separated by commas: {', '.join(ROWS)}")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
+    options = parser.parse_args()
+    names = options.rows.split(",") if options.rows else list(ROWS)
+    if unknown := [name for name in names if name not in ROWS]:
+        parser.error(f"no rows named {', '.join(unknown)}; there are {', '.join(ROWS)}")
+    settings = Settings()
+    if options.quick:
+        settings = Settings(rounds=3, seconds=0.1, warm_up=0.5, steady_steps=50_000)
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    machine = results.describe_machine()
+    benchmark = "queues-trial" if options.quick else "queues"
+    rows: list[Row] = []
+    for name in names:
+        started = time.perf_counter()
+        with console.status(name):
+            measured = ROWS[name](settings)
+        console.print(f"{name}: {time.perf_counter() - started:.0f} s")
+        results.save(benchmark, machine, measured)  # At once: a later row may be interrupted.
+        rows += measured
+    print_table(console, "queues and concurrent steps", rows)
+    console.print(f"kept in {results.path_of(benchmark)}")
+    sys.exit(any(row.passed is False for row in rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,325 @@
+"""Train a character-level language model with an LSTM, and have it write.
+
+    python examples/language_model.py
+    python examples/language_model.py --text my_novel.txt --hidden 256 --epochs 10
+
+The text is a selection of Shakespeare's sonnets that ships with the examples, or the file that
+`--text` names; its last tenth is held out. Reported is the perplexity: how many characters, equally
+likely, the model hesitates between. The network reads many places of the text side by side, a few
+dozen characters at a time, and carries its state from one piece to the next.
+"""
+
+import math
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+import runnel as tf
+
+SONNETS = Path(__file__).parent / "data" / "sonnets.txt"
+EMBEDDING_SIZE = 32
+HELD_OUT = 0.1
+PROMPT = 100
+
+
+class Corpus(NamedTuple):
+    """A text as numbers of characters."""
+
+    characters: list[str]
+    train: np.ndarray
+    validation: np.ndarray
+
+    def decode(self, tokens: Any) -> str:
+        """Return the text that `tokens` stand for."""
+        return "".join(self.characters[token] for token in tokens)
+
+
+class Model(NamedTuple):
+    """The ends of the graph that training and evaluation take hold of."""
+
+    tokens: Any
+    targets: Any
+    keep_prob: Any
+    initial_state: Any
+    final_state: Any
+    loss: Any
+    train_op: Any
+    sample: Any
+
+
+def read_corpus(path: Path) -> Corpus:
+    """Read a text file and hold out its end."""
+    text = path.read_text(encoding="utf-8")
+    characters = sorted(set(text))
+    numbers = {character: number for number, character in enumerate(characters)}
+    tokens = np.array([numbers[character] for character in text], np.int32)
+    cut = int(len(tokens) * (1 - HELD_OUT))
+    return Corpus(characters, tokens[:cut], tokens[cut:])
+
+
+def pieces(tokens: np.ndarray, batch_size: int, length: int) -> Iterator[tuple[Any, Any]]:
+    """Yield inputs and targets, [batch_size, length]: each row goes on where it ended before."""
+    width = (len(tokens) - 1) // batch_size
+    inputs = tokens[: batch_size * width].reshape(batch_size, width)
+    targets = tokens[1 : batch_size * width + 1].reshape(batch_size, width)
+    for start in range(0, width - length + 1, length):
+        yield inputs[:, start : start + length], targets[:, start : start + length]
+
+
+def count_pieces(tokens: np.ndarray, batch_size: int, length: int) -> int:
+    """Return how many pairs `pieces` yields."""
+    return (len(tokens) - 1) // batch_size // length
+
+
+def build_model(
+    corpus: Corpus,
+    hidden: int,
+    layers: int,
+    learning_rate: float,
+    decay: float,
+    decay_steps: int,
+    clip_norm: float,
+    sample_length: int,
+    temperature: float,
+) -> Model:
+    """Describe the network, a training step and the writing of a text."""
+    vocabulary = len(corpus.characters)
+    tokens = tf.placeholder(tf.int32, [None, None], name="tokens")
+    targets = tf.placeholder(tf.int32, [None, None], name="targets")
+    keep_prob = tf.placeholder_with_default(1.0, [], name="keep_prob")
+    embedding = tf.get_variable("embedding", [vocabulary, EMBEDDING_SIZE])
+    cell = tf.nn.rnn_cell.MultiRNNCell(
+        [
+            tf.nn.rnn_cell.DropoutWrapper(
+                tf.nn.rnn_cell.LSTMCell(hidden), output_keep_prob=keep_prob
+            )
+            for _ in range(layers)
+        ]
+    )
+    # Zeros, unless the state of the piece before is fed in their place.
+    initial_state = cell.zero_state(tf.shape(tokens)[0], tf.float32)
+    inputs = tf.nn.embedding_lookup(embedding, tokens)
+    outputs, final_state = tf.nn.dynamic_rnn(cell, inputs, initial_state=initial_state)
+    to_logits = tf.layers.Dense(vocabulary, name="logits")
+    loss = tf.reduce_mean(
+        tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=to_logits(outputs))
+    )
+    step = tf.train.get_or_create_global_step()
+    rate = tf.train.exponential_decay(learning_rate, step, decay_steps, decay, staircase=True)
+    optimizer = tf.train.AdamOptimizer(rate)
+    gradients, variables = zip(*optimizer.compute_gradients(loss), strict=True)
+    # Through many steps gradients can grow without bounds (Pascanu et al., 2013).
+    clipped, _ = tf.clip_by_global_norm(gradients, clip_norm)
+    train_op = optimizer.apply_gradients(zip(clipped, variables, strict=True), global_step=step)
+
+    def draw(output: Any) -> Any:
+        """Draw a character: the network says how likely each is."""
+        return tf.multinomial(to_logits(output) / temperature, 1)[:, 0]
+
+    def write(time: Any, output: Any, state: Any, token: Any) -> Any:
+        """Feed the network the character that was drawn from its last output."""
+        if output is None:  # go on from what was read
+            drawn = draw(outputs[:, -1])
+            emitted, state = tf.zeros([], tf.int64), final_state
+        else:
+            drawn, emitted = draw(output), token
+        finished = tf.fill([1], time >= sample_length)
+        return finished, tf.nn.embedding_lookup(embedding, drawn), state, emitted, drawn
+
+    written, _, _ = tf.nn.raw_rnn(cell, write)
+    sample = written.stack()[:, 0]
+    return Model(tokens, targets, keep_prob, initial_state, final_state, loss, train_op, sample)
+
+
+def feed_state(model: Model, state: Any) -> dict[Any, Any]:
+    """Return what to feed for the network to start from `state`; None for zeros."""
+    if state is None:
+        return {}
+    pairs = zip(model.initial_state, state, strict=True)
+    return {place: value for to, given in pairs for place, value in zip(to, given, strict=True)}
+
+
+def train_epoch(
+    session: Any, model: Model, data: Iterator[tuple[Any, Any]], keep_prob: float
+) -> Iterator[float]:
+    """Train on the pieces of one pass through the text; yield the loss of each."""
+    state = None
+    for tokens, targets in data:
+        feed = feed_state(model, state)
+        feed |= {model.tokens: tokens, model.targets: targets, model.keep_prob: keep_prob}
+        loss, state, _ = session.run([model.loss, model.final_state, model.train_op], feed)
+        yield float(loss)
+
+
+def evaluate(session: Any, model: Model, data: Iterator[tuple[Any, Any]]) -> float:
+    """Return the perplexity on a whole text."""
+    state, losses = None, []
+    for tokens, targets in data:
+        feed = feed_state(model, state) | {model.tokens: tokens, model.targets: targets}
+        loss, state = session.run([model.loss, model.final_state], feed)
+        losses.append(loss)
+    return math.exp(np.mean(losses))
+
+
+def progress_bar() -> Progress | None:
+    """Return a bar for the terminal, or None where there is no terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return None
+    return Progress(
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[status]}"),
+        TimeRemainingColumn(),
+        console=console,
+    )
+
+
+def train(
+    session: Any,
+    model: Model,
+    corpus: Corpus,
+    epochs: int,
+    batch_size: int,
+    length: int,
+    keep_prob: float,
+) -> float:
+    """Go through the text `epochs` times; return the perplexity on what was held out."""
+    held_out_batch = max(1, min(batch_size, (len(corpus.validation) - 1) // length))
+    bar = progress_bar()
+    task = None
+    if bar is not None:
+        steps = epochs * count_pieces(corpus.train, batch_size, length)
+        task = bar.add_task("training", total=steps, status="")
+        bar.start()
+    held_out = math.nan
+    try:
+        for epoch in range(1, epochs + 1):
+            total, data = 0.0, pieces(corpus.train, batch_size, length)
+            for number, loss in enumerate(train_epoch(session, model, data, keep_prob), start=1):
+                total += loss
+                perplexity = math.exp(total / number)
+                if bar is not None and task is not None:
+                    status = f"epoch {epoch}: perplexity {perplexity:.2f}, held out {held_out:.2f}"
+                    bar.update(task, advance=1, status=status)
+            held_out = evaluate(session, model, pieces(corpus.validation, held_out_batch, length))
+            if bar is None:
+                print(
+                    f"epoch {epoch}/{epochs}: perplexity {perplexity:.2f}, "
+                    f"validation perplexity {held_out:.2f}",
+                    flush=True,
+                )
+    finally:
+        if bar is not None:
+            bar.stop()
+    return held_out
+
+
+@click.command()
+@click.option(
+    "--text",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    default=SONNETS,
+    help="A text file to learn from, instead of the sonnets.",
+)
+@click.option("--epochs", type=click.IntRange(min=1), default=15, show_default=True)
+@click.option("--batch-size", type=click.IntRange(min=1), default=16, show_default=True)
+@click.option(
+    "--length",
+    type=click.IntRange(min=1),
+    default=32,
+    show_default=True,
+    help="Characters that a gradient goes back through.",
+)
+@click.option("--hidden", type=click.IntRange(min=1), default=128, show_default=True)
+@click.option("--layers", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option(
+    "--keep-prob",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.8,
+    show_default=True,
+    help="1 for no dropout.",
+)
+@click.option("--learning-rate", type=float, default=0.01, show_default=True)
+@click.option(
+    "--decay",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.93,
+    show_default=True,
+    help="Of the learning rate, at each epoch.",
+)
+@click.option("--clip-norm", type=float, default=5.0, show_default=True)
+@click.option("--sample-length", type=click.IntRange(min=1), default=400, show_default=True)
+@click.option(
+    "--temperature",
+    type=click.FloatRange(0, min_open=True),
+    default=0.7,
+    show_default=True,
+    help="Lower is safer, higher is wilder.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same result.")
+def main(
+    text: Path,
+    epochs: int,
+    batch_size: int,
+    length: int,
+    hidden: int,
+    layers: int,
+    keep_prob: float,
+    learning_rate: float,
+    decay: float,
+    clip_norm: float,
+    sample_length: int,
+    temperature: float,
+    seed: int,
+) -> None:
+    """Train a character-level language model with an LSTM, and have it write."""
+    try:
+        corpus = read_corpus(text)
+    except UnicodeDecodeError as error:
+        raise click.ClickException(f"{text} is not a text in UTF-8: {error}") from error
+    steps = count_pieces(corpus.train, batch_size, length)
+    if steps < 1 or len(corpus.validation) <= length:
+        raise click.ClickException(
+            f"{text} has {len(corpus.train) + len(corpus.validation)} characters, too few for "
+            f"--batch-size {batch_size} and --length {length}; try smaller ones"
+        )
+    uniform = len(corpus.characters)
+    print(
+        f"{text.name}: {len(corpus.train)} characters to learn from, {len(corpus.validation)} held "
+        f"out; {uniform} different ones (guessing has perplexity {uniform})"
+    )
+    tf.set_random_seed(seed)
+    model = build_model(
+        corpus, hidden, layers, learning_rate, decay, steps, clip_norm, sample_length, temperature
+    )
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        start = time.perf_counter()
+        perplexity = train(session, model, corpus, epochs, batch_size, length, keep_prob)
+        seconds = time.perf_counter() - start
+        # A network at its very first character is at a loss, so it reads a little before.
+        read = corpus.train[-PROMPT:]
+        written = corpus.decode(session.run(model.sample, {model.tokens: read[None, :]}))
+    print(f"{epochs * steps} steps in {seconds:.1f} s")
+    print(f"\n{written}\n")
+    print(f"validation perplexity: {perplexity:.2f}")
+    if not perplexity < uniform:
+        print(
+            "error: the model predicts no better than guessing; try more --epochs or a lower "
+            "--learning-rate, and if the defaults fail too, something in runnel is broken",
+            file=sys.stderr,
+        )
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,7 @@
+"""``tf.config``: the devices of this machine."""
+
+from __future__ import annotations
+
+from runnel import config_experimental as experimental
+
+__all__ = ["experimental"]

@@ -1,0 +1,78 @@
+"""``tf.config.experimental``: listing the devices of this machine, and their memory settings."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from runnel.runtime.devices import apply_gpu_options, list_devices
+
+
+class PhysicalDevice(NamedTuple):
+    """A device of the machine."""
+
+    name: str
+    device_type: str
+
+
+class LogicalDevice(NamedTuple):
+    """A device that sessions see."""
+
+    name: str
+    device_type: str
+
+
+_growing: dict[PhysicalDevice, bool] = {}
+
+
+def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """The devices of this machine, or those of one type.
+
+    Example:
+        >>> tf.config.experimental.list_physical_devices("CPU")
+        [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
+    """
+    return [
+        PhysicalDevice(f"/physical_device:{d.short_name}", d.device_type)
+        for d in list_devices()
+        if device_type in (None, d.device_type)
+    ]
+
+
+def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
+    """The devices that a session without a configuration sees, or those of one type."""
+    return [
+        LogicalDevice(d.name, d.device_type)
+        for d in list_devices()
+        if device_type in (None, d.device_type)
+    ]
+
+
+def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
+    """Has XLA take a GPU's memory as it needs it; it must be called before the GPU is used."""
+    _require_gpu(device)
+    _growing[device] = bool(enable)
+    if enable:
+        from tensorboard.compat.proto.config_pb2 import GPUOptions
+
+        apply_gpu_options(GPUOptions(allow_growth=True))
+
+
+def get_memory_growth(device: PhysicalDevice) -> bool:
+    """What :func:`set_memory_growth` has said of ``device``."""
+    _require_gpu(device)
+    return _growing.get(device, False)
+
+
+def _require_gpu(device: Any) -> None:
+    if not isinstance(device, PhysicalDevice) or device.device_type != "GPU":
+        raise ValueError(f"{device!r} has no memory setting; GPUs of list_physical_devices have")
+
+
+__all__ = [
+    "LogicalDevice",
+    "PhysicalDevice",
+    "get_memory_growth",
+    "list_logical_devices",
+    "list_physical_devices",
+    "set_memory_growth",
+]

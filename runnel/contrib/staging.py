@@ -1,0 +1,5 @@
+"""``tf.contrib.staging``: tuples of tensors that wait between two steps."""
+
+from runnel.ops.staging import MapStagingArea, StagingArea
+
+__all__ = ["MapStagingArea", "StagingArea"]

@@ -1,0 +1,198 @@
+"""Runs steps in which operations may block: an operation that waits keeps back only what needs it.
+
+The units of the step (``runnel.passes.stretches``) run in their order for as long as nothing
+blocks. From then on they run when what they need is there; when only waiting is left, the thread
+sleeps.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from heapq import heappop, heappush
+from typing import Any
+
+from runnel.graph.device_set import LogicalDevice
+from runnel.graph.operation import Operation
+from runnel.graph.registry import INTERPRETED
+from runnel.passes.kernel_call import bind_blocking, select
+from runnel.passes.program import Node, Program
+from runnel.passes.state_access import StateAccess
+from runnel.passes.stretches import Unit, cut, is_constant
+from runnel.queues.waiter import WAITING
+from runnel.runtime import verification
+from runnel.runtime.interpreter import as_op_error, missing_variable, require_time
+from runnel.runtime.random_streams import RandomStreams
+from runnel.runtime.state import Cell, StateStore
+from runnel.runtime.tiers import SegmentRunner
+from runnel.runtime.waiting import NodeWaiter, StepWaits
+
+Start = Callable[..., Any]
+
+
+class BoundUnit:
+    """A unit, bound to a kernel or to the state of a session."""
+
+    __slots__ = ("node", "start", "runner", "inputs", "outputs", "needs", "place", "infos")
+
+    def __init__(self, unit: Unit, place: int, program: Program) -> None:
+        self.node = unit.node
+        self.place = place
+        self.inputs = unit.inputs
+        self.outputs = unit.outputs
+        self.needs = unit.needs
+        self.start: Start | None = None
+        self.runner: SegmentRunner | None = None
+        self.infos = [program.infos[value] for value in unit.outputs]
+
+
+class WaitingPlan:
+    """A step with blocking operations, prepared once for a signature and run many times."""
+
+    def __init__(
+        self,
+        program: Program,
+        access: StateAccess,
+        store: StateStore,
+        device: str,
+        mode: str,
+        streams: RandomStreams,
+        device_of: Mapping[Node, LogicalDevice] | None = None,
+    ) -> None:
+        self._session = store.waiting
+        self._constants = {
+            node.outputs[0]: node.attrs["value"] for node in program.nodes if is_constant(node)
+        }
+        fed = set(program.feeds.values())
+        self._units: list[BoundUnit] = []
+        self.runners: list[SegmentRunner] = []
+        for place, unit in enumerate(cut(program, access, device, device_of)):
+            bound = BoundUnit(unit, place, program)
+            if unit.node is not None:
+                bound.start = bind_blocking(select(unit.node, "CPU", INTERPRETED), unit.node)
+            else:
+                assert unit.segment is not None
+                bound.runner = SegmentRunner(
+                    program, unit.segment, access, store, device, mode, streams
+                )
+                # What comes from a queue is not the caller's: it need not be free at the end.
+                bound.runner.borrows = not fed.isdisjoint(unit.inputs)
+                self.runners.append(bound.runner)
+            self._units.append(bound)
+        self._loads = self._certain_loads()
+
+    def _certain_loads(self) -> list[tuple[Cell, Operation, Node]]:
+        """Variables that must have a value before the step begins."""
+        written = {cell for runner in self.runners for cell in runner._stored}
+        return [
+            (cell, variable, node)
+            for runner in self.runners
+            for cell, _, variable, node in runner._loads
+            if node is not None and (cell not in written or cell in runner._stored)
+        ]
+
+    def run(
+        self, values: dict[int, Any], deadline: float | None = None, observer: Any = None
+    ) -> None:
+        """Adds to ``values``, which are those fed, everything that the units give."""
+        if self._constants:
+            values.update(self._constants)
+        step = StepWaits(self._session)
+        unfinished: set[int] = set()
+        try:
+            for unit in self._units:
+                blocked = bool(unfinished) and not unfinished.isdisjoint(unit.needs)
+                if blocked or not self._run_unit(unit, values, step, deadline, observer):
+                    unfinished.add(unit.place)
+            if unfinished:
+                self._finish(unfinished, values, step, deadline, observer)
+        finally:
+            if step.outstanding:
+                step.end()
+
+    def _run_unit(
+        self,
+        unit: BoundUnit,
+        values: dict[int, Any],
+        step: StepWaits,
+        deadline: float | None,
+        observer: Any,
+    ) -> bool:
+        """Runs a unit; False if it waits."""
+        args = [values[number] for number in unit.inputs]
+        if unit.runner is not None:
+            results = unit.runner.run(args, deadline, observer)
+        else:
+            node = unit.node
+            assert node is not None and unit.start is not None
+            if deadline is not None:
+                require_time(deadline, node)
+            start = time.perf_counter_ns() if observer is not None else 0
+            waiter = NodeWaiter(step, node, (unit, start))
+            try:
+                results = unit.start(waiter, *args)
+            except Exception as error:
+                raise as_op_error(error, node, args) from error
+            if results is WAITING:
+                step.outstanding[waiter] = None
+                return False
+            self._note(unit, start, results, observer)
+        for number, result in zip(unit.outputs, results):
+            values[number] = result
+        return True
+
+    @staticmethod
+    def _note(unit: BoundUnit, start: int, results: Any, observer: Any) -> None:
+        assert unit.node is not None
+        if verification.enabled:
+            verification.verify_all(unit.node, unit.infos, results)
+        if observer is not None:
+            observer.operation(unit.node, start, time.perf_counter_ns(), results)
+
+    def _finish(
+        self,
+        unfinished: set[int],
+        values: dict[int, Any],
+        step: StepWaits,
+        deadline: float | None,
+        observer: Any,
+    ) -> None:
+        """Runs the rest of a step, some operations of which wait."""
+        self._require_variables()
+        units = self._units
+        missing: dict[int, int] = {}
+        users: dict[int, list[int]] = {}
+        for place in unfinished:
+            for need in units[place].needs:
+                if need in unfinished:
+                    missing[place] = missing.get(place, 0) + 1
+                    users.setdefault(need, []).append(place)
+        while unfinished:
+            waiter = step.next(deadline)
+            unit, start = waiter.where
+            if waiter.error is not None:
+                raise as_op_error(waiter.error, waiter.node, ()) from waiter.error
+            assert waiter.made is not None
+            results = waiter.made()
+            self._note(unit, start, results, observer)
+            for number, result in zip(unit.outputs, results):
+                values[number] = result
+            finished = [unit.place]
+            ready: list[int] = []
+            while finished:
+                place = finished.pop()
+                unfinished.discard(place)
+                for user in users.get(place, ()):
+                    missing[user] -= 1
+                    if missing[user] == 0:
+                        heappush(ready, user)
+                while ready and not finished:
+                    place = heappop(ready)
+                    if self._run_unit(units[place], values, step, deadline, observer):
+                        finished.append(place)
+
+    def _require_variables(self) -> None:
+        """A step that is about to wait says at once that a variable has not been initialised."""
+        for cell, variable, node in self._loads:
+            if cell.value is None:
+                raise missing_variable(variable, node)

@@ -1,0 +1,216 @@
+"""QueueRunner: threads that fill a queue."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from runnel.graph.collections import GraphKeys
+from runnel.graph.default_collections import add_to_collection
+from runnel.graph.default_session import get_default_session
+from runnel.graph.errors import OutOfRangeError
+from runnel.graph.graph import Graph
+from runnel.ops.queues import QueueBase
+from runnel.train.coordinator import Coordinator
+
+logger = logging.getLogger("runnel")
+
+
+class QueueRunner:
+    """Runs each of ``enqueue_ops`` again and again in a thread of its own.
+
+    When one of them ends (with one of ``queue_closed_exception_types``, OutOfRangeError by
+    default) its thread ends, and the last one to end runs ``close_op``, so that consumers get what
+    is left and then an OutOfRangeError. When the coordinator stops, ``cancel_op`` wakes those that
+    wait. Both close ``queue`` unless others are given.
+
+    Example:
+        >>> runner = tf.train.QueueRunner(queue, [queue.enqueue(example)] * 4)  # four threads
+        >>> tf.train.add_queue_runner(runner)
+    """
+
+    def __init__(
+        self,
+        queue: QueueBase | None = None,
+        enqueue_ops: Sequence[Any] | None = None,
+        close_op: Any = None,
+        cancel_op: Any = None,
+        queue_closed_exception_types: tuple[type[BaseException], ...] | None = None,
+        queue_runner_def: Any = None,
+        import_scope: str | None = None,
+    ) -> None:
+        if queue_runner_def is not None:
+            raise NotImplementedError("A QueueRunner cannot be made from a QueueRunnerDef yet.")
+        if queue is None or not enqueue_ops:
+            raise ValueError("QueueRunner needs a queue and some enqueue_ops")
+        if queue_closed_exception_types is None:
+            queue_closed_exception_types = (OutOfRangeError,)
+        elif not (
+            isinstance(queue_closed_exception_types, tuple)
+            and queue_closed_exception_types
+            and all(
+                isinstance(t, type) and issubclass(t, Exception)
+                for t in queue_closed_exception_types
+            )
+        ):
+            raise TypeError(
+                "queue_closed_exception_types, when provided, must be a tuple of exception "
+                f"types, but is {queue_closed_exception_types!r}"
+            )
+        self._queue = queue
+        self._enqueue_ops = list(enqueue_ops)
+        self._close_op = close_op if close_op is not None else queue.close()
+        if cancel_op is None:
+            cancel_op = queue.close(cancel_pending_enqueues=True)
+        self._cancel_op = cancel_op
+        self._closed_types = queue_closed_exception_types
+        # Guards what follows, which several threads of the runner change.
+        self._lock = threading.Lock()
+        self._running: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._exceptions: list[BaseException] = []
+
+    @property
+    def queue(self) -> QueueBase:
+        """The queue that is filled."""
+        return self._queue
+
+    @property
+    def enqueue_ops(self) -> list[Any]:
+        """The operations that fill it, one for each thread."""
+        return self._enqueue_ops
+
+    @property
+    def close_op(self) -> Any:
+        """What runs when the last thread has ended."""
+        return self._close_op
+
+    @property
+    def cancel_op(self) -> Any:
+        """What runs when the coordinator stops."""
+        return self._cancel_op
+
+    @property
+    def queue_closed_exception_types(self) -> tuple[type[BaseException], ...]:
+        """The exceptions that mean that there is no more to enqueue."""
+        return self._closed_types
+
+    @property
+    def exceptions_raised(self) -> list[BaseException]:
+        """Exceptions of threads that had no coordinator to tell them to."""
+        return self._exceptions
+
+    @property
+    def name(self) -> str:
+        """The name of the queue's operation."""
+        return self._queue.name
+
+    def create_threads(
+        self, sess: Any, coord: Coordinator | None = None, daemon: bool = False, start: bool = False
+    ) -> list[threading.Thread]:
+        """The threads that fill the queue in ``sess``; none if it is being filled already."""
+        with self._lock:
+            if self._running.get(sess, 0) > 0:
+                return []
+            self._running[sess] = len(self._enqueue_ops)
+            self._exceptions = []
+        threads = [
+            threading.Thread(
+                target=self._fill,
+                args=(sess, op, coord),
+                name=f"QueueRunnerThread-{self.name}-{getattr(op, 'name', op)}",
+            )
+            for op in self._enqueue_ops
+        ]
+        if coord is not None:
+            threads.append(
+                threading.Thread(
+                    target=self._cancel_on_stop,
+                    args=(sess, coord),
+                    name=f"QueueRunnerThread-{self.name}-close_on_stop",
+                )
+            )
+        for thread in threads:
+            thread.daemon = daemon
+            if coord is not None:
+                coord.register_thread(thread)
+            if start:
+                thread.start()
+        return threads
+
+    def _fill(self, sess: Any, op: Any, coord: Coordinator | None) -> None:
+        try:
+            fill = sess.make_callable(op)
+            while coord is None or not coord.should_stop():
+                fill()
+        except self._closed_types:
+            if self._count_down(sess) == 0:
+                self._try(sess, self._close_op)
+            return
+        except Exception as error:
+            self._count_down(sess)
+            if coord is not None:
+                coord.request_stop(error)
+                return
+            logger.error("%s ends: %s", threading.current_thread().name, error)
+            with self._lock:
+                self._exceptions.append(error)
+            raise
+        self._count_down(sess)
+
+    def _count_down(self, sess: Any) -> int:
+        with self._lock:
+            self._running[sess] -= 1
+            return self._running[sess]
+
+    def _cancel_on_stop(self, sess: Any, coord: Coordinator) -> None:
+        coord.wait_for_stop()
+        self._try(sess, self._cancel_op)
+
+    @staticmethod
+    def _try(sess: Any, op: Any) -> None:
+        """Runs ``op``, which may find that the queue or the session has been closed before."""
+        try:
+            sess.run(op)
+        except Exception as error:  # noqa: BLE001 (it ends either way)
+            logger.debug("Closing a queue: %s", error)
+
+
+def add_queue_runner(qr: QueueRunner, collection: str = GraphKeys.QUEUE_RUNNERS) -> None:
+    """Adds a runner to those that :func:`start_queue_runners` starts."""
+    add_to_collection(collection, qr)
+
+
+def start_queue_runners(
+    sess: Any = None,
+    coord: Coordinator | None = None,
+    daemon: bool = True,
+    start: bool = True,
+    collection: str = GraphKeys.QUEUE_RUNNERS,
+) -> list[threading.Thread]:
+    """Starts the threads of every runner of the session's graph; returns them.
+
+    Example:
+        >>> coord = tf.train.Coordinator()
+        >>> threads = tf.train.start_queue_runners(sess, coord)
+        >>> ...
+        >>> coord.request_stop()
+        >>> coord.join(threads)
+    """
+    if sess is None:
+        sess = get_default_session()
+        if sess is None:
+            raise ValueError(
+                "Cannot start queue runners: No default session is registered. Use `with "
+                "sess.as_default()` or pass a session to tf.train.start_queue_runners(sess=sess)"
+            )
+    graph = getattr(sess, "graph", None)
+    if not isinstance(graph, Graph):
+        raise TypeError(f"sess must be a tf.Session, but is {sess!r}")
+    return [
+        thread
+        for runner in graph.get_collection(collection)
+        for thread in runner.create_threads(sess, coord=coord, daemon=daemon, start=start)
+    ]

@@ -1,0 +1,35 @@
+"""The three ways in which a step with loops and conditionals can run, each the others' oracle.
+
+``event-driven``: node by node, by pending counts. ``structured``: loops and conditionals as wholes,
+interpreted. ``compiled``: as wholes, by XLA where they have a compiled form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from runnel.runtime.options import SessionOptions
+from runnel.runtime.tiers import ALWAYS, NEVER
+
+MODES = {
+    "event-driven": {"jit": NEVER, "raises": False},
+    "structured": {"jit": NEVER, "raises": True},
+    "compiled": {"jit": ALWAYS, "raises": True},
+}
+
+
+@contextmanager
+def forced(mode: str) -> Iterator[None]:
+    """Within the block, a session that is given no config runs in ``mode``."""
+    original = SessionOptions.__dict__["from_config"]
+
+    def from_config(cls: type[SessionOptions], config: Any) -> SessionOptions:
+        return cls(**MODES[mode]) if config is None else original.__func__(cls, config)
+
+    SessionOptions.from_config = classmethod(from_config)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        SessionOptions.from_config = original  # type: ignore[method-assign]

@@ -1,0 +1,168 @@
+"""Random programs on randomly chosen devices give what NumPy gives, which knows of no devices."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+
+import runnel as tf
+from runnel.runtime import session as sessions
+from tests.both_tiers import COMPILED, INTERPRETED
+from tests.runtime.program_generator import random_program
+from tests.runtime.test_fuzz import SEEDS, assert_equal, fuzz
+
+DEVICES = 3
+
+
+def scatter(seed: int) -> Callable[[Any], str]:
+    """A device function: one of the devices for each operation, by chance."""
+    return lambda op: f"/cpu:{zlib.crc32(f'{seed} {op.name}'.encode()) % DEVICES}"
+
+
+def session(level: int, optimised: bool = True) -> tf.Session:
+    config = tf.ConfigProto(device_count={"CPU": DEVICES})
+    config.graph_options.optimizer_options.global_jit_level = level
+    config.graph_options.optimizer_options.opt_level = 0 if optimised else -1
+    return tf.Session(config=config)
+
+
+def check(seed: int, levels: tuple[int, ...] = (INTERPRETED, COMPILED), max_steps: int = 30) -> int:
+    """Compares every fetch and every variable with NumPy; returns the number of transfers."""
+    program = random_program(seed, max_steps=max_steps)
+    fetches = list(range(len(program.steps)))
+    transfers = 0
+    with tf.Graph().as_default(), tf.device(scatter(seed)):
+        tensors, variables = program.build(tf)
+        init = tf.global_variables_initializer()
+        feed_dict = {tensors[number]: value for number, value in program.feeds.items()}
+        for level in levels:
+            state = list(program.initial)
+            with session(level) as sess:
+                sess.run(init)
+                for number in range(2):
+                    expected = program.compute(fetches, state)
+                    found = sess.run([tensors[f] for f in fetches], feed_dict)
+                    where = f"seed {seed}, level {level}, run {number}"
+                    for f, a, b in zip(fetches, found, expected, strict=True):
+                        assert_equal(a, b, f"{where}: step {f} {program.steps[f]}")
+                    for a, b in zip(sess.run(variables), state, strict=True):
+                        assert_equal(a, b, f"{where}: a variable")
+                transfers += count_transfers(sess)
+    return transfers
+
+
+def count_transfers(sess: sessions.BaseSession) -> int:
+    schedules = [p.plan._ready.schedule for p in sess._prepared.values()]
+    return sum(len(step.transfers) for s in schedules if s is not None for step in s.steps)
+
+
+@given(SEEDS)
+@fuzz(10)
+def test_where_operations_run_does_not_change_what_they_compute(seed: int) -> None:
+    check(seed)
+
+
+def test_the_programs_do_cross_devices() -> None:
+    assert check(11, (INTERPRETED,)) > 5
+
+
+def test_on_xla_devices_of_their_own() -> None:
+    """The same in a process that has as many XLA devices: arrays really move."""
+    code = "from tests.runtime.test_random_placement import check_many; check_many(6)"
+    environment = {
+        **os.environ,
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={DEVICES}",
+        "JAX_PLATFORMS": "cpu",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "3 devices" in done.stdout
+
+
+def check_many(count: int) -> None:
+    """Runs in a process of its own."""
+    import jax
+
+    rng = random.Random(7)
+    for _ in range(count):
+        check(rng.randrange(2**32), (COMPILED,), max_steps=20)
+    print(len(jax.devices()), "devices")
+    with tf.Graph().as_default(), session(COMPILED) as sess:
+        with tf.device("/cpu:2"):
+            v = tf.Variable(np.ones((4, 4), np.float32))
+            update = v.assign_add(tf.matmul(v, v))
+        sess.run(v.initializer)
+        sess.run(update)
+        (cell,) = sess._store._containers[""].values()
+        assert cell.value.devices() == {jax.devices()[2]}
+
+
+# With branches and loops -------------------------------------------------------------------------
+
+
+def random_flow(seed: int) -> tuple[list[tf.Tensor], tf.Tensor, tf.Variable]:
+    """Values that come through nested conditionals and loops, with state inside them."""
+    rng = random.Random(seed)
+    x = tf.placeholder(tf.float64, [2], name="x")
+    v = tf.Variable([0.5, -0.5], dtype=tf.float64, use_resource=True)
+
+    def expression(values: list[tf.Tensor], depth: int) -> tf.Tensor:
+        a, b = rng.choice(values), rng.choice(values)
+        kind = rng.randrange(7 if depth < 2 else 4)
+        if kind == 0:
+            return tf.tanh(a + 0.5 * b)
+        if kind == 1:
+            return tf.reverse(a, [0]) - b * 0.25
+        if kind == 2 and depth < 2:
+            with tf.control_dependencies([v.assign_add(0.125 * tf.tanh(a))]):
+                return tf.identity(b) + v
+        if kind <= 3:
+            return tf.sin(a) * b
+        if kind == 4:
+            inner = [*values]
+            return tf.cond(
+                tf.reduce_sum(a) > tf.reduce_sum(b),
+                lambda: expression(inner, depth + 1),
+                lambda: expression(inner, depth + 1),
+            )
+        trips = rng.randrange(4)
+        return tf.while_loop(
+            lambda i, y: i < trips,
+            lambda i, y: (i + 1, expression([*values, y], depth + 1)),
+            (tf.constant(0), a),
+        )[1]
+
+    values: list[tf.Tensor] = [x]
+    for _ in range(rng.randint(3, 7)):
+        values.append(expression(values, 0))
+    return values[1:], x, v
+
+
+@given(SEEDS)
+@fuzz(10)
+def test_branches_and_loops_may_be_scattered_too(seed: int) -> None:
+    fed = [np.float64([0.3, -1.2]), np.float64([-2.0, 0.7])]
+
+    def results(devices: Any, level: int) -> list[Any]:
+        with tf.Graph().as_default(), tf.device(devices):
+            values, x, v = random_flow(seed)
+            with session(level) as sess:
+                sess.run(tf.global_variables_initializer())
+                return [(sess.run(values, {x: value}), sess.run(v)) for value in fed]
+
+    expected = results(None, INTERPRETED)
+    for level in (INTERPRETED, COMPILED):
+        for (a, state_a), (b, state_b) in zip(results(scatter(seed), level), expected, strict=True):
+            for one, other in zip(a, b, strict=True):
+                np.testing.assert_allclose(one, other, 1e-9, 1e-9, err_msg=f"seed {seed}")
+            np.testing.assert_allclose(state_a, state_b, 1e-9, err_msg=f"seed {seed}")
