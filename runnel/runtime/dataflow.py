@@ -55,11 +55,14 @@ from runnel.runtime.interpreter import as_op_error, require_time
 from runnel.runtime.random_streams import RandomStreams
 from runnel.runtime.state import StateStore, as_numpy
 from runnel.runtime.step_state import Reference, StepState, StepVariables
+from runnel.runtime.tiers import SegmentRunner
 from runnel.runtime.waiting import NodeWaiter, StepWaits
 
 
 class DataflowPlan:
     """A step with dynamic control flow, prepared once for a signature and run many times."""
+
+    runners: tuple[SegmentRunner, ...] = ()
 
     def __init__(
         self, program: Program, store: StateStore, streams: RandomStreams, device: str
@@ -70,9 +73,9 @@ class DataflowPlan:
         self._variables = StepVariables(program, store, streams)
 
     def run(
-        self, feeds: dict[int, Any], deadline: float | None = None, observer: Any = None
-    ) -> list[Any]:
-        """The fetched values for fed ones, by value number; state is read and replaced."""
+        self, values: dict[int, Any], deadline: float | None = None, observer: Any = None
+    ) -> None:
+        """Adds the fetched values to ``values``, which are those fed; state is replaced."""
         layout = self._layout
         state = self._variables.begin()
         step: _Step | None = None
@@ -83,17 +86,18 @@ class DataflowPlan:
             root.ready = list(layout.sources)
             heapify(root.ready)
             for value, edges in layout.feeds.items():
-                step.deliver(root, edges, layout.fed_merges[value], as_numpy(feeds[value]), False)
+                step.deliver(root, edges, layout.fed_merges[value], as_numpy(values[value]), False)
             with np.errstate(all="ignore"):
                 step.run_iteration(layout.root, root)
                 while step.waits.outstanding:
                     step.wait()
                     step.run_iteration(layout.root, root)
-            results = [
-                self._fetched(root.values[slot], value, state) for slot, value in layout.fetches
-            ]
+            fetched = {
+                value: self._fetched(root.values[slot], value, state)
+                for slot, value in layout.fetches
+            }
             state.commit()
-            return results
+            values.update(fetched)
         finally:
             state.end()
             if step is not None:

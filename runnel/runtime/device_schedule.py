@@ -45,6 +45,7 @@ class DeviceSchedule:
     def __init__(
         self, partition: Partition, access: StateAccess, runners: Sequence[SegmentRunner]
     ) -> None:
+        self.runners = runners
         self.steps = [_Step(runner) for runner in runners]
         self.fed: list[Transfer] = []
         """Transfers of fed values."""

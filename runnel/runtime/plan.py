@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,34 +30,37 @@ from runnel.runtime.interpreter import uninitialized
 from runnel.runtime.random_streams import RandomStreams
 from runnel.runtime.session_devices import SessionDevices
 from runnel.runtime.state import Cell, StateStore, as_numpy
+from runnel.runtime.straight_line import StraightLine
 from runnel.runtime.tiers import ALWAYS, SegmentRunner
 from runnel.runtime.waiting_plan import WaitingPlan
 
 
+class Executor(Protocol):
+    """What runs a prepared step."""
+
+    @property
+    def runners(self) -> Sequence[SegmentRunner]:
+        """The segments that may be compiled."""
+        ...
+
+    def run(self, values: dict[int, Any], deadline: float | None, observer: Any) -> None:
+        """Adds to ``values``, which hold what was fed, at least what is fetched."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A prepared step: value numbers of feeds and fetches, and the segments between."""
+    """A prepared step: value numbers of feeds and fetches, and what computes these from those."""
 
     feeds: list[int]
     fetches: tuple[int, ...]
-    steps: list[tuple[SegmentRunner, tuple[int, ...], tuple[int, ...]]]
+    executor: Executor
     fetched_cells: dict[int, tuple[Cell, Operation]]
-    dynamic: DataflowPlan | None = None
-    """What runs a step with dynamic control flow, instead of ``steps``."""
-    waiting: WaitingPlan | None = None
-    """What runs a step with blocking operations, instead of ``steps``."""
-    schedule: DeviceSchedule | None = None
-    """What runs a step over several devices, instead of ``steps``."""
-
-    def runners(self) -> list[SegmentRunner]:
-        if self.waiting is not None:
-            return self.waiting.runners
-        if self.schedule is not None:
-            return [step.runner for step in self.schedule.steps]
-        return [runner for runner, *_ in self.steps]
+    """Variables that are fetched: they are read when everything else has run."""
 
 
 _LARGE = 1 << 20
+"""Bytes of a fetched array from which on it is waited for before it is copied."""
 
 
 class StepPlan:
@@ -96,72 +99,76 @@ class StepPlan:
         # What is compiled at once is optimized at once: it must not be compiled twice.
         self._optimized = mode == ALWAYS or devices.default.device_type != "CPU"
         self._prepare()
-        if not self._optimized and any(runner.is_heavy for runner in self._ready.runners()):
+        if not self._optimized and any(r.is_heavy for r in self._ready.executor.runners):
             self._optimized = True
             self._prepare()
 
     def _prepare(self) -> None:
         fetches, targets, feeds, done = self._build
-        store, streams, devices, mode = self._environment
-        device = devices.default.device_type
+        store, streams, devices, _ = self._environment
         program = prune(fetches, targets, feeds, done)
         if not self._placed:
             self._placement = devices.place(program)
             self._placed = True
-        placement = self._placement
-        raised: Program | None = program
-        if any(node.op_def.name in DYNAMIC_OPS for node in program.nodes):
-            raised = raise_control_flow(program) if self._raises else None
-            if raised is not None and placement and spans_devices(raised, placement):
-                raised = None
+        executor: Executor
+        fetched_cells = {}
+        raised = self._without_primitives(program)
         if raised is None:
-            numbers = [program.feeds[tensor] for tensor in feeds]
-            dynamic = DataflowPlan(program, store, streams, device)
+            executor = DataflowPlan(program, store, streams, devices.default.device_type)
             self._optimized = True
-            self._ready = _Ready(numbers, program.fetches, [], {}, dynamic)
-            return
-        program = explicit_reads(raised)
+        else:
+            program = self._rewritten(raised)
+            program, executor, access = self._executor(program)
+            fetched_cells = {
+                number: (store.cell(access.variable_of[number]), access.variable_of[number])
+                for number in program.fetches
+                if number in access.handles
+            }
+        numbers = [program.feeds[tensor] for tensor in feeds]
+        # One assignment, so that a concurrent run sees the old plan or the new one.
+        self._ready = _Ready(numbers, program.fetches, executor, fetched_cells)
+
+    def _without_primitives(self, program: Program) -> Program | None:
+        """``program`` with loops and conditionals raised; None if some must run dynamically."""
+        if not any(node.op_def.name in DYNAMIC_OPS for node in program.nodes):
+            return program
+        raised = raise_control_flow(program) if self._raises else None
+        if raised is not None and self._placement and spans_devices(raised, self._placement):
+            return None
+        return raised
+
+    def _rewritten(self, program: Program) -> Program:
+        program = explicit_reads(program)
         if self._precision is not None:
             program = mixed_precision(program, self._precision)
         if self._optimizer:
             program = rewrite(program)
             if self._optimized:
                 program = optimize(program)
-        blocks = any(node.op_def.blocking for node in program.nodes)
-        parted = None if placement is None or blocks else partition(program, placement)
+        return program
+
+    def _executor(self, program: Program) -> tuple[Program, Executor, StateAccess]:
+        """The simplest executor that can run ``program``, which it may partition first."""
+        store, streams, devices, mode = self._environment
+        device, placement = devices.default.device_type, self._placement
+        if any(node.op_def.blocking for node in program.nodes):
+            access = StateAccess(program)
+            # JAX brings what comes from another device when it is used.
+            device_of = None if placement is None else devices_of_nodes(program, placement)
+            waiting = WaitingPlan(program, access, store, device, mode, streams, device_of)
+            return program, waiting, access
+        parted = None if placement is None else partition(program, placement)
         if parted is not None:
             program = parted.program
         access = StateAccess(program)
-        waiting: WaitingPlan | None = None
-        schedule: DeviceSchedule | None = None
-        runners: list[SegmentRunner] = []
-        if blocks:
-            # JAX brings what comes from another device when it is used.
-            device_of = devices_of_nodes(program, placement) if placement is not None else None
-            waiting = WaitingPlan(program, access, store, device, mode, streams, device_of)
-        else:
-            device_of = None if parted is None else parted.device_of
-            runners = [
-                SegmentRunner(program, segment, access, store, device, mode, streams)
-                for segment in cluster(program, access, device, device_of)
-            ]
-            if parted is not None:
-                schedule, runners = DeviceSchedule(parted, access, runners), []
-        # A fetched variable is read when everything else has run.
-        fetched_cells = {
-            number: (store.cell(access.variable_of[number]), access.variable_of[number])
-            for number in program.fetches
-            if number in access.handles
-        }
-        # One assignment, so that a concurrent run sees the old plan or the new one.
-        self._ready = _Ready(
-            [program.feeds[tensor] for tensor in feeds],
-            program.fetches,
-            [(runner, runner.segment.inputs, runner.segment.outputs) for runner in runners],
-            fetched_cells,
-            waiting=waiting,
-            schedule=schedule,
-        )
+        segments = cluster(program, access, device, None if parted is None else parted.device_of)
+        runners = [
+            SegmentRunner(program, segment, access, store, device, mode, streams)
+            for segment in segments
+        ]
+        if parted is None:
+            return program, StraightLine(runners), access
+        return program, DeviceSchedule(parted, access, runners), access
 
     def run(
         self, feeds: list[Any], deadline: float | None = None, observer: Any = None
@@ -172,19 +179,15 @@ class StepPlan:
             self._optimize()
         ready = self._ready
         values = dict(zip(ready.feeds, feeds, strict=True))
-        if ready.dynamic is not None:
-            return _to_caller(ready.dynamic.run(values, deadline, observer))
-        if ready.waiting is not None:
-            ready.waiting.run(values, deadline, observer)
-        if ready.schedule is not None:
-            ready.schedule.run(values, deadline, observer)
-        for runner, inputs, outputs in ready.steps:
-            results = runner.run([values[number] for number in inputs], deadline, observer)
-            for number, value in zip(outputs, results, strict=True):
-                values[number] = value
+        ready.executor.run(values, deadline, observer)
         if ready.fetched_cells:
             self._read_fetched_variables(ready, values)
         return _to_caller([values[number] for number in ready.fetches])
+
+    @property
+    def executor(self) -> Executor:
+        """What runs the step."""
+        return self._ready.executor
 
     @property
     def feeds(self) -> tuple[Tensor, ...]:
@@ -201,7 +204,7 @@ class StepPlan:
         nodes = prune(*self._build).nodes
         names = dict.fromkeys(self.device_of(node.op).name for node in nodes)
         with self._environment[0].lock:
-            cells = [pair for runner in self._ready.runners() for pair in runner.cells()]
+            cells = [pair for runner in self._ready.executor.runners for pair in runner.cells()]
             lost = forget_lost(cells)
         return device_error(error, nodes, " and ".join(names), lost)
 

@@ -165,7 +165,9 @@ class SegmentRunner:
                 return self.run(inputs, deadline, None, started)
         start = time.perf_counter()
         outputs = self._interpret(inputs, deadline, None)
-        variant.seconds += time.perf_counter() - start
+        seconds = time.perf_counter() - start
+        variant.seconds += seconds
+        variant.fastest = min(variant.fastest, seconds)
         variant.runs += 1
         return outputs
 
@@ -181,11 +183,12 @@ class SegmentRunner:
     def _pays(self, variant: Variant) -> bool:
         if self.is_heavy or self._must_compile():
             return not variant.refused
-        return (
-            variant.seconds > self._compile_seconds
-            and variant.seconds > variant.runs * self._dispatch_seconds
-            and not variant.refused
-        )
+        if variant.refused or variant.seconds <= self._compile_seconds:
+            return False
+        # A busy machine makes single runs of a tiny step long, but neither the shortest nor, by
+        # far, the average. (A loop that the data end may be short once and long otherwise.)
+        average = variant.seconds / variant.runs
+        return max(variant.fastest, average / 10) > self._dispatch_seconds
 
     def _run_observed(self, inputs: list[Any], deadline: float | None, observer: Any) -> list[Any]:
         if not self._must_compile():

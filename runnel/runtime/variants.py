@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,21 @@ Shapes = tuple[tuple[int, ...], ...]
 class Variant:
     """A segment for one signature: what interpreting it has cost, its compiled form if any."""
 
-    __slots__ = ("runs", "seconds", "executable", "refused", "input_shapes", "state_shapes")
+    __slots__ = (
+        "runs",
+        "seconds",
+        "fastest",
+        "executable",
+        "refused",
+        "input_shapes",
+        "state_shapes",
+    )
 
     def __init__(self, input_shapes: Shapes, state_shapes: Shapes) -> None:
         self.runs = 0
         self.seconds = 0.0
+        self.fastest = math.inf
+        """The shortest time of a run: what it takes when nothing else wants the processor."""
         self.executable: Any = None
         self.refused = False
         """True when it cannot be compiled although it can be interpreted."""

@@ -15,6 +15,7 @@ from runnel.ops.control_flow import (
     next_iteration,
     switch,
 )
+from runnel.runtime.dataflow import DataflowPlan
 
 
 @pytest.fixture(autouse=True)
@@ -194,10 +195,10 @@ def test_what_is_well_formed_is_not_left_to_the_event_driven_executor(mode):
 
     y = tf.constant(1.0) + 1
     with tf.Session() as sess:
-        assert sess._plan([y], [], [])._ready.dynamic is None
+        assert not isinstance(sess._plan([y], [], []).executor, DataflowPlan)
         assert isinstance(sess._plan([y], [], []), StepPlan)
-        dynamic = sess._plan([counting_loop(3)[0]], [], [])._ready.dynamic
-        assert (dynamic is not None) == (mode == "event-driven")
+        dynamic = sess._plan([counting_loop(3)[0]], [], []).executor
+        assert isinstance(dynamic, DataflowPlan) == (mode == "event-driven")
 
 
 def test_a_traced_step_has_an_entry_for_each_execution(mode):

@@ -36,7 +36,7 @@ def products(fetches, x):
     """The kinds of the products in the bodies of loops, and of those outside."""
     with session(COMPILED) as sess:
         plan = sess._plan(fetches, [], [x])
-        nodes = [node for runner in plan._ready.runners() for node in runner.segment.nodes]
+        nodes = [node for runner in plan.executor.runners for node in runner.segment.nodes]
     inside, outside = [], []
     for node in nodes:
         loop = structure_of(node)

@@ -11,7 +11,7 @@ def units_of(sess, fetches=(), targets=()):
     """For each unit of the step: the blocking op's name, or (compilable, the names of its ops)."""
     plan = sess._plan(list(fetches), list(targets), [])
     described = []
-    for unit in plan._ready.waiting._units:
+    for unit in plan.executor._units:
         if unit.node is not None:
             described.append(unit.node.op.name)
         else:

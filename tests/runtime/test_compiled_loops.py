@@ -7,16 +7,17 @@ import pytest
 
 import runnel as tf
 from runnel.runtime import compiler
+from runnel.runtime.dataflow import DataflowPlan
 from tests.both_tiers import COMPILED, session
 
 
 def segments(sess):
     """For each segment of the session's newest step, whether it ran compiled."""
     plan = list(sess._prepared.values())[-1].plan
-    assert plan._ready.dynamic is None
+    assert not isinstance(plan.executor, DataflowPlan)
     return [
         runner.segment.compilable and any(v.executable for v in runner._variants._known.values())
-        for runner in plan._ready.runners()
+        for runner in plan.executor.runners
     ]
 
 

@@ -122,7 +122,7 @@ def test_the_executables_of_a_step_are_bounded(monkeypatch):
         for _ in range(2):
             for size in range(1, 9):
                 assert sess.run(y, {x: np.ones(size)}) == size
-        ((runner, _, _),) = next(iter(sess._prepared.values())).plan._ready.steps
+        (runner,) = next(iter(sess._prepared.values())).plan.executor.runners
         known = runner._variants._known.values()
         assert len(known) <= 5
         assert sum(variant.executable is not None for variant in known) <= 3

@@ -15,6 +15,7 @@ from hypothesis import given
 
 import runnel as tf
 from runnel.runtime import session as sessions
+from runnel.runtime.device_schedule import DeviceSchedule
 from tests.both_tiers import COMPILED, INTERPRETED
 from tests.runtime.program_generator import random_program
 from tests.runtime.test_fuzz import SEEDS, assert_equal, fuzz
@@ -60,8 +61,9 @@ def check(seed: int, levels: tuple[int, ...] = (INTERPRETED, COMPILED), max_step
 
 
 def count_transfers(sess: sessions.BaseSession) -> int:
-    schedules = [p.plan._ready.schedule for p in sess._prepared.values()]
-    return sum(len(step.transfers) for s in schedules if s is not None for step in s.steps)
+    executors = [p.plan.executor for p in sess._prepared.values()]
+    schedules = [e for e in executors if isinstance(e, DeviceSchedule)]
+    return sum(len(step.transfers) for s in schedules for step in s.steps)
 
 
 @given(SEEDS)
