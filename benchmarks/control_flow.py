@@ -10,6 +10,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -35,7 +36,9 @@ def lstm_step(settings: Settings) -> list[Row]:
         "pytorch": (f"{WORKLOADS}.lstm_torch:training_step", {}),
         after_loop: (f"{WORKLOADS}.lstm_jax:training_step", {"after_loop": True}),
     }
-    with Trial(settings, list(programs)) as trial:
+    # A step takes a quarter of a second: a longer round has several.
+    longer = replace(settings, seconds=5 * settings.seconds)
+    with Trial(longer, list(programs)) as trial:
         outcome = trial.measure(programs, compared="losses")
     notes = [
         f"{display_name(name)} is faster with {facts['threads']} of {results.cores()} threads, "

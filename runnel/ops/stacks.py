@@ -45,6 +45,15 @@ stack_pop_op = register_op(
     stateful=True,
     differentiable=False,
 )
+stack_pop_joined_op = register_op(
+    "_StackPopJoined",  # which a pass makes of a loop's pops; graphs have none
+    inputs="handle: resource, count: int32",
+    outputs="elems: elem_type",
+    attrs=["elem_type: type", "element_shape_except0: shape"],
+    host=True,
+    stateful=True,
+    differentiable=False,
+)
 stack_close_op = register_op(
     "StackCloseV2", inputs="handle: resource", host=True, stateful=True, differentiable=False
 )
@@ -85,6 +94,26 @@ def _(xp, stack):
     if not stack.values:
         raise OutOfRangeError(None, None, "The stack is empty: nothing is left to pop")
     return stack.values.pop()
+
+
+@stack_pop_joined_op.shape
+def _(handle, count, *, element_shape_except0):
+    return (None, *element_shape_except0._dims)
+
+
+@stack_pop_joined_op.kernel
+def _(xp, stack, count, *, elem_type, element_shape_except0):
+    """The last ``count`` elements, in the order in which they were pushed, joined along rows."""
+    if len(stack.values) < count:
+        raise OutOfRangeError(
+            None, None, f"The stack has {len(stack.values)} elements, not {count} to pop"
+        )
+    if count == 0:
+        return xp.zeros((0, *element_shape_except0._dims), elem_type.np_dtype)
+    first = len(stack.values) - int(count)
+    popped = stack.values[first:]
+    del stack.values[first:]
+    return xp.concatenate(popped)
 
 
 @stack_close_op.kernel

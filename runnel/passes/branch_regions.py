@@ -47,15 +47,15 @@ class Regions:
             for value in node.outputs:
                 self._of_value[value] = status
 
-    def add_switch(self, node: Node, data: int) -> None:
-        """Sees through a Switch of ``data``."""
+    def add_switch(self, node: Node) -> None:
+        """Sees through a Switch."""
         base = self.status_of(node)
         if base:
             self._of_node[node] = base
         predicate = self._raising.predicate(node.inputs[1])
         for side, value in enumerate(node.outputs):
             self._of_value[value] = (*base, (predicate, side))
-            self._raising.alias[value] = data
+            self._raising.alias[value] = node.inputs[0]
 
     def add_merge(self, item: Item) -> None:
         """Notes the end of a conditional."""

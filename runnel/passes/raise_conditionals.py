@@ -15,7 +15,7 @@ from runnel.graph.operation import Operation
 from runnel.graph.registry import get_op_def
 from runnel.passes.branch_regions import Regions
 from runnel.passes.program import Node, ValueInfo
-from runnel.passes.raise_items import Item, Raising, in_order
+from runnel.passes.raise_items import Item, Raising, effect_order, in_order
 from runnel.passes.structured import Conditional
 
 
@@ -30,7 +30,8 @@ def raise_conditionals(
 
     ``wanted`` are values that are used elsewhere, in the same branches.
     """
-    items = in_order(items)
+    after = effect_order(raising, items)
+    items = in_order(items, after)
     while True:
         deeper = next((item for item in items if len(item.status) > depth), None)
         if deeper is None:
@@ -40,7 +41,7 @@ def raise_conditionals(
             predicate = regions.merges[merge][0]
         else:
             predicate = deeper.status[depth][0]
-        items = _Predicate(raising, regions, items, depth, predicate, wanted).raised()
+        items = _Predicate(raising, regions, items, depth, predicate, wanted, after).raised()
 
 
 class _Predicate:
@@ -54,6 +55,7 @@ class _Predicate:
         depth: int,
         predicate: int,
         wanted: frozenset[int],
+        after: dict[Item, list[Item]],
     ) -> None:
         self._raising = raising
         self._regions = regions
@@ -61,6 +63,7 @@ class _Predicate:
         self._depth = depth
         self._predicate = predicate
         self._wanted = wanted
+        self._after = after
 
     def _is_merge(self, item: Item) -> bool:
         found = self._regions.merges.get(item)
@@ -76,14 +79,10 @@ class _Predicate:
         level: dict[Item, int] = {}
         producer = {value: item for item in self._items for value in item.outputs}
         members: dict[int, list[Item]] = {}
-        last_effect: Item | None = None
         for item in self._items:
             sources = [producer[value] for value in item.needs() if value in producer]
-            sources += [c for c in map(Item.present, item.control) if c in level]
-            if item.has_effect:
-                if last_effect is not None:
-                    sources.append(last_effect)
-                last_effect = item
+            awaited = (*item.control, *self._after.get(item, ()))
+            sources += [c for c in map(Item.present, awaited) if c in level]
             inside = self._is_member(item)
             found = 0
             for source in sources:
@@ -104,9 +103,12 @@ class _Predicate:
         absorbed: set[Item] = set()
         for number in sorted(levels):
             members = levels[number]
-            made.append(self._conditional(members, users))
+            item = self._conditional(members, users)
+            earlier = [c.present() for member in members for c in self._after.get(member, ())]
+            self._after[item] = [c for c in dict.fromkeys(earlier) if c is not item]
+            made.append(item)
             absorbed.update(members)
-        return in_order([*(i for i in self._items if i not in absorbed), *made])
+        return in_order([*(i for i in self._items if i not in absorbed), *made], self._after)
 
     def _conditional(self, members: list[Item], users: dict[int, set[Item]]) -> Item:
         raising = self._raising

@@ -19,6 +19,7 @@ from runnel.passes.raise_conditionals import raise_conditionals
 from runnel.passes.raise_items import Item, NotWellFormed, Raising, Status
 from runnel.passes.state_access import variable_name
 from runnel.passes.structured import Loop
+from runnel.passes.variable_reads import is_variable_read
 
 logger = logging.getLogger("runnel")
 
@@ -59,6 +60,9 @@ def _note_variables(raising: Raising) -> None:
             raising.alias[node.outputs[0]] = known.outputs[0]
         raising.variables[known.outputs[0]] = known
     raising.of_variable.update(raising.variables)
+    for node in raising.program.nodes:
+        if is_variable_read(node) and node.inputs[0] in raising.of_variable | raising.alias.keys():
+            raising.stands_for[node.outputs[0]] = raising.seen_through(node.inputs[0])
 
 
 def _check_edges(program: Program, frames: Frames) -> None:
@@ -111,7 +115,9 @@ class _FrameRaiser:
         kind = node.op_def.name
         regions = self.regions
         if kind in SWITCHES:
-            regions.add_switch(node, self._passed(node, rank))
+            regions.add_switch(node)
+            for value in node.outputs:
+                self._read_in_branch(node, value, rank)
             return
         if kind in ENTERS:
             self._enter(node, rank)
@@ -139,20 +145,28 @@ class _FrameRaiser:
         sources = [self._producers.get(value) for value in node.inputs]
         return any(s is not None and s.op_def.name in NEXT_ITERATIONS for s in sources)
 
-    def _passed(self, node: Node, rank: int) -> int:
-        """What ``node`` passes on; the value of a variable is read here."""
-        value = self._raising.seen_through(node.inputs[0])
-        read = self._raising.read_for(node, value)
+    def _read_in_branch(self, node: Node, value: int, rank: int) -> None:
+        """Where a Switch passes on the value of a variable, ``value``: a read in that branch."""
+        if value in self._raising.used:
+            read = self._read(node, rank, self.regions.value_status(value))
+            if read is not None:
+                self._raising.alias[value] = read
+
+    def _read(self, node: Node, rank: int, status: Status) -> int | None:
+        """The value, read here, of the variable whose value ``node`` passes on, if it does."""
+        read = self._raising.read_for(node, node.inputs[0])
         if read is None:
-            return value
+            return None
         item = Item(read, rank - 0.5)
         item.control = self._awaited(node)
-        item.status = self.regions.status_of(node)
+        item.status = status
         self.items.append(item)
         return read.outputs[0]
 
     def _enter(self, node: Node, rank: int) -> None:
-        value = self._passed(node, rank)
+        value = self._read(node, rank, self.regions.status_of(node))
+        if value is None:
+            value = self._raising.seen_through(node.inputs[0])
         self.regions.note(node, ())
         if node.attrs["is_constant"]:
             self._raising.alias[node.outputs[0]] = value
@@ -167,7 +181,7 @@ class _FrameRaiser:
             node = Node(node.op, get_op_def("NoOp"), (), (), (), {})
         item = Item(node, rank)
         item.control = self._awaited(node)
-        item.inputs = tuple([self._raising.seen_through(value) for value in node.inputs])
+        item.inputs = tuple([self._raising.taken(value) for value in node.inputs])
         self._item_of[node] = item
         self.items.append(item)
         kind = node.op_def.name

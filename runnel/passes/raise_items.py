@@ -83,6 +83,8 @@ class Raising:
         """The node that makes each variable, by the number of its handle."""
         self.of_variable: set[int] = set()
         """Values that denote a variable."""
+        self.stands_for: dict[int, int] = {}
+        """The handle that ``<variable>/read`` stands for, by the value of the latter."""
         self.producers = program.producers()
         self.used = {value for node in program.nodes for value in node.inputs}
         self.used.update(program.fetches)
@@ -93,6 +95,18 @@ class Raising:
             value = self.alias[value]
         return value
 
+    def taken(self, value: int) -> int:
+        """What a node that takes ``value`` takes: a variable in place of ``<variable>/read``."""
+        value = self.seen_through(value)
+        return self.stands_for.get(value, value)
+
+    def reads_variable(self, item: Item) -> bool:
+        """True when ``item`` takes the value that a variable has at that moment."""
+        return any(
+            value in self.variables and self.program.infos[value].dtype.is_ref_dtype
+            for value in item.inputs
+        )
+
     def predicate(self, value: int) -> int:
         """The value that decides where ``value`` is a predicate: what it is a copy of."""
         while True:
@@ -101,13 +115,23 @@ class Raising:
             if producer is None or producer.op_def.name != "Identity" or producer.control:
                 return value
             given = self.seen_through(producer.inputs[0])
+            if value in self.stands_for and self._may_be_written(given):
+                raise NotWellFormed(f"{producer.op.name!r} decides, and may change meanwhile")
             if self.program.infos[given].dtype.is_ref_dtype:
                 return value
             value = given
 
+    def _may_be_written(self, handle: int) -> bool:
+        """True when something in the step takes the variable for more than its value."""
+        return any(
+            handle in map(self.seen_through, node.inputs)
+            for node in self.program.nodes
+            if not (node.outputs and node.outputs[0] in self.stands_for)
+        )
+
     def read_for(self, node: Node, value: int) -> Node | None:
         """A read of the variable ``value``, where ``node`` passes on its value, not itself."""
-        value = self.seen_through(value)
+        value = self.taken(value)
         given, passed = self.program.infos[value].dtype, self.program.infos[node.outputs[0]].dtype
         if not given.is_ref_dtype or passed.is_ref_dtype:
             return None
@@ -175,8 +199,27 @@ class Raising:
         return item
 
 
-def in_order(items: Iterable[Item]) -> list[Item]:
-    """``items`` by rank, but each after those whose values, or end, it awaits."""
+def effect_order(raising: Raising, items: Iterable[Item]) -> dict[Item, list[Item]]:
+    """For each item that touches state, those whose effects it comes after, or before.
+
+    What reads a variable comes after the effect before it and before the next one; among
+    themselves, reads have no order.
+    """
+    after: dict[Item, list[Item]] = {}
+    last: list[Item] = []
+    reads: list[Item] = []
+    for item in sorted(items, key=lambda item: item.rank):
+        if item.has_effect:
+            after[item] = [*last, *reads]
+            last, reads = [item], []
+        elif raising.reads_variable(item):
+            after[item] = last
+            reads.append(item)
+    return after
+
+
+def in_order(items: Iterable[Item], after: dict[Item, list[Item]]) -> list[Item]:
+    """``items`` by rank, but each after those whose values, end or effects it awaits."""
     wanted = sorted(items, key=lambda item: item.rank)
     producer = {value: item for item in wanted for value in item.outputs}
     members = set(wanted)
@@ -196,6 +239,7 @@ def in_order(items: Iterable[Item]) -> list[Item]:
             open_items.add(item)
             stack.append((item, True))
             needs = [producer[v] for v in item.needs() if v in producer]
-            needs += [c for c in map(Item.present, item.control) if c in members]
+            awaited = (*item.control, *after.get(item, ()))
+            needs += [c for c in map(Item.present, awaited) if c in members]
             stack += [(n, False) for n in reversed(needs) if n not in ordered and n is not item]
     return list(ordered)

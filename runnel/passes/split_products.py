@@ -5,6 +5,8 @@
   iterations at once, before the loop.
 * Of ``matmul(a, w, transpose_b=True)``, split into parts, only those that are used are computed:
   the gradient of ``h``, but not that of an input that nobody asked for.
+* A constant part of the weights is cut out once, before the loop: XLA takes a slice to be free and
+  leaves it in the loop, where each iteration would copy it.
 """
 
 from __future__ import annotations
@@ -70,12 +72,36 @@ class _Products:
         for value in body.fetches:
             users.setdefault(value, []).append(self._node)
         for node in body.nodes:
-            if node.op_def.name == "MatMul" and not node.attrs["transpose_a"]:
+            if node.op_def.name == "Slice":
+                self._cut_out_before(node, producers)
+            elif node.op_def.name == "MatMul" and not node.attrs["transpose_a"]:
                 if node.attrs["transpose_b"]:
                     self._drop_unused(node, users)
                 else:
                     self._hoist(node, producers)
         return self._rebuilt() if self._replaced else None
+
+    # Parts of the weights ---------------------------------------------------------------------
+
+    def _cut_out_before(self, part: Node, producers: dict[int, Node]) -> None:
+        whole, *bounds = part.inputs
+        makers = [producers.get(value) for value in bounds]
+        if part.control or part.outputs[0] in self._loop.body.fetches:
+            return
+        if whole not in self._outside or None in self._dims_of(whole):
+            return
+        if not all(maker is not None and _const(maker) for maker in makers):
+            return
+        begin, extent = (self._vector(m.attrs["value"].tolist()) for m in makers if m is not None)
+        inputs = (self._outside[whole], begin, extent)
+        attrs = {"T": part.attrs["T"], "Index": dtypes.int32}
+        self._before.append(self._make("Slice", inputs, part.outputs, attrs, part))
+        self._given.append(part.outputs[0])
+        self._replaced[part] = []
+
+    def _dims_of(self, value: int) -> tuple[int | None, ...]:
+        dims = self._infos[value].dims
+        return (None,) if dims is None else dims
 
     # Parts that nobody uses -----------------------------------------------------------------
 

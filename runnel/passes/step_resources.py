@@ -14,6 +14,7 @@ from runnel.passes.program import Node, Program
 MAKERS = frozenset({"StackV2", "TensorArrayV3"})
 _DERIVED = "TensorArrayGradV3"
 _STATIC_INPUTS = {
+    "_StackPopJoined": (1,),
     "TensorArrayV3": (0,),
     "TensorArrayGatherV3": (1,),
     "TensorArrayScatterV3": (1,),
@@ -22,6 +23,7 @@ _STATIC_INPUTS = {
 RESOURCE_OPS = MAKERS | {
     "StackPushV2",
     "StackPopV2",
+    "_StackPopJoined",
     "StackCloseV2",
     "TensorArrayWriteV3",
     "TensorArrayReadV3",

@@ -7,7 +7,8 @@ and one product contracts over iterations and batch at once; the gradient of a b
 sum.
 
 Only in a loop that pops what another has pushed: there ``a``, or something of its size, has been
-kept for every iteration anyway.
+kept for every iteration anyway. Where ``a`` is what was popped, and the loop needs it for nothing
+else, all of it is popped at once after the loop.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class _Sums:
         self._invariants = list(loop.invariants)
         self._new_inputs: list[int] = []
         self._joined: dict[int, int] = {}
+        self._popped_after: dict[int, Node] = {}
 
     def run(self) -> list[Node] | None:
         """The nodes in place of the loop; None where there is no such sum."""
@@ -82,6 +84,7 @@ class _Sums:
         outputs = list(self._node.outputs)
         removed: set[Node] = set()
         pops = {n.outputs[0] for n in loop.body.nodes if n.op_def.name == "StackPopV2"}
+        self._popped_after = self._pops_of_one_product(users)
         for position, variable in enumerate(loop.variables):
             addition = producers.get(fetches[position])
             term = self._term(addition, variable, producers)
@@ -106,6 +109,7 @@ class _Sums:
             removed.update({addition, term})
         if not removed:
             return None
+        removed.update(self._popped_after[v] for v in self._joined if v in self._popped_after)
         return self._rebuilt(fetches, removed)
 
     def _counted(self) -> tuple[int, int] | None:
@@ -123,6 +127,18 @@ class _Sums:
             return None
         # The value at the end of the iteration counts down to 0.
         return self._node.inputs[counter.variable], loop.body.fetches[counter.variable]
+
+    def _pops_of_one_product(self, users: dict[int, int]) -> dict[int, Node]:
+        """Pops of a value that is used once, from a stack that the loop does nothing else with."""
+        loop = self._loop
+        found = {}
+        for node in loop.body.nodes:
+            if node.op_def.name == "StackPopV2" and not node.control:
+                (value,), (handle,) = node.outputs, node.inputs
+                alone = users.get(value) == 1 and users[handle] == 1
+                if alone and handle in loop.invariants and value not in loop.body.fetches:
+                    found[value] = node
+        return found
 
     @staticmethod
     def _term(addition: Node | None, variable: int, producers: dict[int, Node]) -> Node | None:
@@ -180,11 +196,18 @@ class _Sums:
             assert info.dims is not None
             columns = info.dims[1:]
             joined = self._value(info.dtype, (None, *columns))
+            self._joined[value] = joined
+            if (pop := self._popped_after.get(value)) is not None:
+                place = len(self._loop.variables) + self._loop.invariants.index(pop.inputs[0])
+                outside = self._node.inputs[place]
+                attrs = {"elem_type": info.dtype, "element_shape_except0": TensorShape(columns)}
+                made = self._make("_StackPopJoined", (outside, self._count), joined, attrs)
+                self._after.append(made)
+                return joined
             lengths = self._value(dtypes.int64, (None,))
             attrs = {"dtype": info.dtype, "element_shape_except0": TensorShape(columns)}
             made = self._make("TensorArrayConcatV3", self._keep(value), (joined, lengths), attrs)
             self._after.append(made)
-            self._joined[value] = joined
         return self._joined[value]
 
     def _total(self, term: Node) -> int:
@@ -200,7 +223,7 @@ class _Sums:
         feeds = list(loop.body.feeds.values())
         count = len(loop.variables) + len(loop.invariants)
         inner = [*feeds[:count], *self._new_inputs, *feeds[count:]]
-        nodes = [n for n in loop.body.nodes if n not in removed]
+        nodes = _without(loop.body.nodes, removed)
         body = Program([*nodes, *self._body], dict(enumerate(inner)), tuple(fetches), program.infos)
         given = [*loop.condition.feeds.values(), *self._new_inputs]
         condition = replace(loop.condition, feeds=dict(enumerate(given)))
@@ -217,6 +240,20 @@ class _Sums:
         outputs = tuple(node.outputs[i] for i in kept)
         made = structured_node(node.op, structure, inputs, outputs, program)
         return [*self._before, made, *self._after]
+
+
+def _without(nodes: list[Node], removed: set[Node]) -> list[Node]:
+    """``nodes`` less those that were removed, for which nothing waits any more."""
+    made: dict[Node, Node] = {}
+    for node in nodes:
+        if node in removed:
+            continue
+        control = tuple(made[c] for c in node.control if c not in removed)
+        if control == node.control:
+            made[node] = node
+        else:
+            made[node] = Node(node.op, node.op_def, node.inputs, node.outputs, control, node.attrs)
+    return list(made.values())
 
 
 __all__ = ["sum_after_loops"]

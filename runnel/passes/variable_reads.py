@@ -25,6 +25,14 @@ def explicit_reads(program: Program) -> Program:
     return _Reads(program).run()
 
 
+def is_variable_read(node: Node) -> bool:
+    """True for ``<variable>/read``, which is read where it is used."""
+    if node.op_def.name != "Identity" or node.control or not node.op.inputs:
+        return False
+    source = node.op.inputs[0].op
+    return source.op_def.variable and node.op.name == f"{source.name}/read"
+
+
 class _Reads:
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -63,10 +71,7 @@ class _Reads:
         self._nodes.append(node)
 
     def _stands_for_variable(self, node: Node) -> bool:
-        if node.op_def.name != "Identity" or node.control:
-            return False
-        source = node.op.inputs[0].op
-        return node.inputs[0] in self._variable_of and node.op.name == f"{source.name}/read"
+        return is_variable_read(node) and node.inputs[0] in self._variable_of
 
     def _visit(self, node: Node) -> None:
         positions = (*node.op_def.updates, *node.op_def.overwrites)

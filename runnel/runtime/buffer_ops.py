@@ -86,6 +86,26 @@ def _pop(effects: Effects, node: Node, values: list[Any], check: Check) -> Any:
     return lax.dynamic_index_in_dim(content.buffer, left.count, 0, keepdims=False)
 
 
+def _pop_joined(effects: Effects, node: Node, values: list[Any], check: Check) -> Any:
+    import jax.numpy as jnp
+    from jax import lax
+
+    handle, count = values[0], int(values[1])
+    content = effects.contents[handle]
+    columns = tuple(node.attrs["element_shape_except0"]._dims)
+    if count == 0:
+        return jnp.zeros((0, *columns), handle.dtype)
+    if content.buffer is None:
+        raise NotCompilable("a stack of known elements, joined")
+    if content.least < count:
+        check(content.count >= count, _unexplained)
+    left = effects.contents[handle] = content.moved(-count, content.buffer)
+    elements = content.buffer
+    if not content.least == content.bound == elements.shape[0] == count:
+        elements = lax.dynamic_slice_in_dim(elements, left.count, count)
+    return elements.reshape((count * elements.shape[1], *columns))
+
+
 # Arrays ---------------------------------------------------------------------------------------
 
 
@@ -205,6 +225,7 @@ def _scatter(effects: Effects, node: Node, values: list[Any], check: Check) -> A
     import jax.numpy as jnp
 
     handle, indices, value, _ = values
+    handle.given = effects.is_given(value)
     value = jnp.asarray(value, handle.dtype)
     _scatter_rows(effects, handle, indices, value, check)
     return np.float32(0)
@@ -283,6 +304,7 @@ _EVALUATE: dict[str, Callable[[Effects, Node, list[Any], Check], Any]] = {
     "StackV2": _make_stack,
     "StackPushV2": _push,
     "StackPopV2": _pop,
+    "_StackPopJoined": _pop_joined,
     "StackCloseV2": _nothing,
     "TensorArrayV3": _make_array,
     "TensorArrayWriteV3": _write,

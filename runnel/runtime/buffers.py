@@ -8,6 +8,7 @@ elements as the loops around its pushes have iterations.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ import numpy as np
 from runnel.graph.shapes import Dims
 
 _ZERO = np.int32(0)
+_SMALL = 1 << 18
+"""Bytes up to which the allocator keeps what is given back to it."""
 
 
 class NotCompilable(Exception):
@@ -47,6 +50,8 @@ class ArrayHandle:
         self.sums = sums
         self.alike = alike
         """True when elements that were not written are zeros in the shape of the others."""
+        self.given = False
+        """True when its elements are an argument of the segment, as it came."""
         self.gradients: dict[str, ArrayHandle] = {}
 
 
@@ -129,15 +134,47 @@ class ArrayContent:
         return ArrayContent(*arrays)
 
 
+def new_buffers(shapes: Iterable[Any], device: Any) -> tuple[Any, ...]:
+    """Buffers of these shapes and types on ``device``."""
+    import jax
+    import jax.numpy as jnp
+
+    with jax.enable_x64(True):
+        made = [jnp.zeros(shape.shape, shape.dtype) for shape in shapes]
+        return tuple(made if device is None else jax.device_put(made, device))
+
+
 class Effects:
     """What stacks and arrays hold at one point of a trace."""
 
-    def __init__(self, run: Any = None) -> None:
+    def __init__(self, run: Any = None, given: Iterable[Any] = ()) -> None:
+        """``given`` are the arguments of the segment."""
         self.contents: dict[Handle, Any] = {}
         self.run = run
         """The number of the run (``runnel.runtime.loop_watch``), traced."""
+        self._given = {id(value): value for value in given}
         self.ranges: dict[int, tuple[Any, int, int]] = {}
         """Integers (traced, by identity) of which the least and the greatest value are known."""
+
+    def large_buffers(self, platform: str) -> list[Any]:
+        """Buffers that a segment hands out to be lent to its next run (donated).
+
+        On a CPU all memory that XLA needs meanwhile is got from the operating system and given
+        back each time, with a page fault for every 4 KiB: an eighth of a recurrent network's step.
+        """
+        if platform != "cpu":
+            return []
+        found = {
+            id(content.buffer): content.buffer
+            for handle, content in self.contents.items()
+            if hasattr(content.buffer, "aval")
+            and not (isinstance(handle, ArrayHandle) and handle.given)
+        }
+        return [buffer for buffer in found.values() if buffer.nbytes > _SMALL]
+
+    def is_given(self, value: Any) -> bool:
+        """True for an argument of the segment."""
+        return id(value) in self._given
 
     def note_range(self, value: Any, least: int, greatest: int) -> None:
         self.ranges[id(value)] = (value, least, greatest)  # which keeps the identity its own

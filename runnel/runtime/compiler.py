@@ -128,6 +128,8 @@ class Executable:
     """Positions of the segment's inputs that are passed (the others are specialised)."""
     constants: list[Any]
     """Large constants, kept on the device and passed in every call."""
+    work: tuple[Any, ...] = ()
+    """Shapes and types of the buffers that a call is lent and gives back."""
     needed_bytes: int = 0
     """The memory that a call takes beyond its arguments."""
 
@@ -343,12 +345,12 @@ def compile_segment(
         old = {index: donated_values[position] for index, position in gates.items()}
         run = None if code.watch is None else start[code.watch]
         checks = Checks()
-        trace = _Trace(code, list(start), checks, platform, Effects(run))
+        trace = _Trace(code, list(start), checks, platform, Effects(run, start))
         trace.run(old)
         holds = checks.hold()
         if checks.gated_early:
             # Once more, with updates gated by every check of the segment.
-            again = _Trace(code, list(start), Checks(holds), platform, Effects(run))
+            again = _Trace(code, list(start), Checks(holds), platform, Effects(run, start))
             again.run(old, trace.recorded)
             trace = again
         slots = trace.slots
@@ -372,7 +374,7 @@ def compile_segment(
             else:
                 outputs.append(value)
         outputs += [count for count in drawn if hasattr(count, "aval")]
-        return new_states, outputs, holds
+        return new_states, outputs, holds, trace.effects.large_buffers(platform)
 
     with compile_lock, jax.enable_x64(True):
         executable.constants = [jax.device_put(code.template[i], device) for i in large]
@@ -380,17 +382,25 @@ def compile_segment(
         if device is not None:
             sharding = jax.sharding.SingleDeviceSharding(device)
             placed = {"in_shardings": sharding, "out_shardings": sharding}
-        jitted = jax.jit(step, donate_argnums=(0,), **placed)
         # Shapes only: the arrays themselves may be taken by a concurrent step meanwhile.
-        lowered = jitted.lower(
+        avals = (
             [_aval(states[i]) for i in donated],
             [_aval(states[i]) for i in kept],
             None if streams is None else _aval(streams),
             [_aval(inputs[i]) for i in argument_inputs],
             [_aval(c) for c in executable.constants],
         )
+        inner = jax.jit(step)
+        executable.work = tuple(inner.eval_shape(*avals)[3])
+        # Nothing reads what is lent: it is the memory of the buffers that are given back.
+        lent: Any = {"donate_argnums": (0,)}
+        if executable.work:
+            lent = {"donate_argnums": (0, 5), "keep_unused": True}
+        jitted = jax.jit(lambda *operands: inner(*operands[:-1]), **lent, **placed)
+        lowered = jitted.lower(*avals, executable.work)
         compiled = lowered.compile()  # which JAX remembers for the call
-        executable.needed_bytes = needed_bytes(compiled)
+        work_bytes = sum(shape.size * shape.dtype.itemsize for shape in executable.work)
+        executable.needed_bytes = needed_bytes(compiled) + work_bytes
         executable.call = jitted
         compilations += 1
     return executable

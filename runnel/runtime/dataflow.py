@@ -12,8 +12,9 @@ the order of construction within an iteration, iterations one after the other. S
 have a defined order. An iteration is forgotten when it has run.
 
 A blocking operation that has to wait keeps back what needs it; everything else goes on, later
-iterations included. When only waiting is left, the step gives its variables back (what it has
-written is stored), sleeps, and takes them again.
+iterations included: as many as the loop's ``parallel_iterations`` are under way at once. When only
+waiting is left, the step gives its variables back (what it has written is stored), sleeps, and
+takes them again.
 
 Nodes are interpreted with NumPy, one by one. Two things are meant to attach here without changing
 these rules: a pass that replaces a whole well-formed loop or conditional by one node that XLA
@@ -171,17 +172,16 @@ class _Step:
     # Frames ---------------------------------------------------------------------------------
 
     def run_frame(self, running: Running) -> None:
-        """Runs what is ready in a frame, iterations in order."""
+        """Runs what is ready in a frame, iterations in order; late ones may not begin yet."""
         layout = running.layout
         iterations = running.iterations
         while True:
-            complete = running.arrived == layout.enters
+            if running.arrived == layout.enters:
+                self._forget_iterations(iterations)
             number = next((n for n, i in iterations.items() if i.ready), None)
-            if number is None:
+            if number is None or number - next(iter(iterations)) >= layout.parallel_iterations:
                 break
             self.run_iteration(layout, iterations[number])
-            if complete:
-                self._forget_iterations(iterations)
         if running.has_ended():
             self._end_frame(running)
 
@@ -340,6 +340,8 @@ class _Step:
                 data, pred = values[task.first : task.last]
                 if task.references:
                     data = self._passed(task, data)
+                    if isinstance(pred, Reference):
+                        pred = self._state.read(pred, task.node)
                 if np.ndim(pred):
                     raise errors.InvalidArgumentError(
                         None, task.node.op, f"pred must be a scalar, but has shape {pred.shape}"

@@ -82,7 +82,17 @@ class Task:
 class Layout:
     """What an iteration of a frame starts from: tasks by rank, slots, pending counts."""
 
-    __slots__ = ("frame", "tasks", "size", "pending", "merge_inputs", "enters", "exits", "parent")
+    __slots__ = (
+        "frame",
+        "tasks",
+        "size",
+        "pending",
+        "merge_inputs",
+        "enters",
+        "exits",
+        "parent",
+        "parallel_iterations",
+    )
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
@@ -93,6 +103,9 @@ class Layout:
         self.enters = len(frame.enters)
         self.exits: list[Task] = []
         self.parent: Layout | None = None
+        limits = [int(enter.attrs["parallel_iterations"]) for enter in frame.enters]
+        self.parallel_iterations = max(1, min(limits, default=1))
+        """How many iterations, from the first that is not over, may have begun."""
 
 
 class StepLayout:

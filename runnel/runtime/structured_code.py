@@ -204,7 +204,7 @@ class _Writer:
         """Lines that compute the fetches of ``program``; returns their names."""
         names = self._names = dict(zip(program.feeds.values(), arguments, strict=True))
         access = StateAccess(program)
-        uses = _last_uses(program)
+        uses = _last_uses(program, access)
         for index, node in enumerate(program.nodes):
             if node.op_def.variable:
                 continue
@@ -340,14 +340,14 @@ class _Writer:
         return call
 
 
-def _last_uses(program: Program) -> dict[int, int]:
-    """Where each value is used last; a copy of it is another name for it."""
+def _last_uses(program: Program, access: StateAccess) -> dict[int, int]:
+    """Where each value is used last; a copy of it is another name for it, a read is not."""
     last: dict[int, int] = {}
     copied: dict[int, int] = {}
     for index, node in enumerate(program.nodes):
         for value in node.inputs:
             last[copied.get(value, value)] = index
-        if node.op_def.name == "Identity":
+        if node.op_def.name == "Identity" and node.inputs[0] not in access.handles:
             copied[node.outputs[0]] = copied.get(node.inputs[0], node.inputs[0])
     forever = len(program.nodes)
     for value in (*program.fetches, *program.feeds.values()):

@@ -26,7 +26,7 @@ from runnel.passes.cluster import Segment
 from runnel.passes.program import Program
 from runnel.passes.state_access import StateAccess
 from runnel.passes.structured import structure_of
-from runnel.runtime.buffers import NotCompilable
+from runnel.runtime.buffers import NotCompilable, new_buffers
 from runnel.runtime.code import Code, lower
 from runnel.runtime.device_memory import device_error, forget_lost, require_memory
 from runnel.runtime.devices import xla_device
@@ -107,6 +107,8 @@ class SegmentRunner:
         loads = [(cell, variable) for cell, _, variable, _ in self._loads]
         self._variants = Variants(program, segment, loads, store)
         self.is_heavy = any(node.op_def.heavy for node in segment.nodes)
+        self._spare: tuple[Any, tuple[Any, ...]] | None = None
+        """An executable and the buffers in which it worked last; used under the store's lock."""
         self.borrows = True
         """Whether inputs may be the caller's arrays, which must not be in use when a step ends."""
         nodes = len(segment.nodes)
@@ -380,9 +382,12 @@ class SegmentRunner:
             donated = [self._value_of(loads[i]) for i in executable.donated]
             kept = [self._value_of(loads[i]) for i in executable.kept]
             before = [cell.value for cell in self._stored]
-            new_states, outputs, holds = self._dispatch(
-                executable.call, donated, kept, streams, arguments, executable.constants
+            lent = self._lent(executable)
+            new_states, outputs, holds, work = self._dispatch(
+                executable.call, donated, kept, streams, arguments, executable.constants, lent
             )
+            if work:
+                self._spare = executable, tuple(work)
         if started is not None:
             check = None
             if holds is not None:
@@ -444,6 +449,15 @@ class SegmentRunner:
             for (cell, _, _), position in zip(self._streams, drawn_from, strict=True):
                 cell.value = position
         self._explain_failure(executable, inputs)
+
+    def _lent(self, executable: Any) -> tuple[Any, ...]:
+        """Buffers for the call to work in: those of the last one, if it was of the same shapes."""
+        spare, self._spare = self._spare, None
+        if not executable.work:
+            return ()
+        if spare is not None and spare[0] is executable:
+            return spare[1]
+        return new_buffers(executable.work, self._pinned())
 
     def _dispatch(self, call: Any, *operands: Any) -> Any:
         """Makes the call and stores the new states, as a whole even if the user interrupts.

@@ -34,6 +34,53 @@ def test_a_branch_updates_only_when_it_is_taken(use_resource):
 
 
 @KINDS
+def test_a_branch_reads_what_it_has_written(use_resource):
+    v = tf.Variable([1.0, 2.0], use_resource=use_resource)
+    p = tf.placeholder(tf.bool, [])
+
+    def update():
+        with tf.control_dependencies([v.assign_add([10.0, 10.0])]):
+            return tf.constant([0.5, 0.5]) + v
+
+    y = tf.cond(p, update, lambda: v * 1.0)
+    with tf.Session() as sess:
+        sess.run(v.initializer)
+        np.testing.assert_array_equal(sess.run(y, {p: False}), [1.0, 2.0])
+        np.testing.assert_array_equal(sess.run(y, {p: True}), [11.5, 12.5])
+
+
+@KINDS
+def test_effects_in_and_outside_of_branches_on_one_predicate_keep_their_order(use_resource):
+    v = tf.Variable([1.0, 2.0], use_resource=use_resource)
+    x = tf.placeholder(tf.float32, [2])
+    p = tf.reduce_sum(x) > 0
+    first = tf.cond(p, lambda: v.assign_add(x) * 1.0, lambda: v.assign_sub(x) * 1.0)
+    doubled = v.assign(v * 2.0) + 0.0
+    second = tf.cond(p, lambda: x + v, lambda: x - v)
+    gradient = tf.gradients(second, x)[0]
+    with tf.Session() as sess:
+        sess.run(v.initializer)
+        found = sess.run([first, doubled, second, gradient], {x: [1.0, 2.0]})
+    np.testing.assert_array_equal(found, [[2.0, 4.0], [4.0, 8.0], [5.0, 10.0], [1.0, 1.0]])
+
+
+@KINDS
+def test_a_variable_decides_and_is_changed_by_what_it_decides(use_resource):
+    on = variable(use_resource, False)
+    count = variable(use_resource, 0)
+
+    def turn(value, amount):
+        with tf.control_dependencies([on.assign(value), count.assign_add(amount)]):
+            return tf.constant(amount) * 2
+
+    y = tf.cond(on, lambda: turn(False, 1), lambda: turn(True, 10))
+    with tf.Session() as sess:
+        sess.run([on.initializer, count.initializer])
+        assert [int(sess.run(y)) for _ in range(3)] == [20, 2, 20]
+        assert sess.run([on, count]) == [True, 21]
+
+
+@KINDS
 def test_a_loop_reads_what_earlier_iterations_wrote(use_resource):
     v = variable(use_resource, 1.0)
 

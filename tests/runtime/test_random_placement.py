@@ -17,6 +17,7 @@ import runnel as tf
 from runnel.runtime import session as sessions
 from runnel.runtime.device_schedule import DeviceSchedule
 from tests.both_tiers import COMPILED, INTERPRETED
+from tests.execution_modes import forced
 from tests.runtime.program_generator import random_program
 from tests.runtime.test_fuzz import SEEDS, assert_equal, fuzz
 
@@ -113,10 +114,10 @@ def check_many(count: int) -> None:
 
 
 def random_flow(seed: int) -> tuple[list[tf.Tensor], tf.Tensor, tf.Variable]:
-    """Values that come through nested conditionals and loops, with state inside them."""
+    """Values that come through nested conditionals and loops, with state inside; gradients."""
     rng = random.Random(seed)
     x = tf.placeholder(tf.float64, [2], name="x")
-    v = tf.Variable([0.5, -0.5], dtype=tf.float64, use_resource=True)
+    v = tf.Variable([0.5, -0.5], dtype=tf.float64, use_resource=rng.random() < 0.5)
 
     def expression(values: list[tf.Tensor], depth: int) -> tf.Tensor:
         a, b = rng.choice(values), rng.choice(values)
@@ -125,7 +126,7 @@ def random_flow(seed: int) -> tuple[list[tf.Tensor], tf.Tensor, tf.Variable]:
             return tf.tanh(a + 0.5 * b)
         if kind == 1:
             return tf.reverse(a, [0]) - b * 0.25
-        if kind == 2 and depth < 2:
+        if kind == 2:
             with tf.control_dependencies([v.assign_add(0.125 * tf.tanh(a))]):
                 return tf.identity(b) + v
         if kind <= 3:
@@ -147,7 +148,25 @@ def random_flow(seed: int) -> tuple[list[tf.Tensor], tf.Tensor, tf.Variable]:
     values: list[tf.Tensor] = [x]
     for _ in range(rng.randint(3, 7)):
         values.append(expression(values, 0))
-    return values[1:], x, v
+    gradients = tf.gradients(values[-1], [x, v])
+    return [*values[1:], *(g for g in gradients if g is not None)], x, v
+
+
+@given(SEEDS)
+@fuzz(10)
+def test_loops_and_conditionals_as_wholes_give_what_their_primitives_give(seed: int) -> None:
+    def results(mode: str) -> list[Any]:
+        with forced(mode), tf.Graph().as_default():
+            values, x, v = random_flow(seed)
+            with tf.Session() as sess:
+                sess.run(tf.global_variables_initializer())
+                return [sess.run([*values, v], {x: fed}) for fed in ([0.3, -1.2], [-2.0, 0.7])]
+
+    expected = results("event-driven")
+    for mode in ("structured", "compiled"):
+        for found, wanted in zip(results(mode), expected, strict=True):
+            for a, b in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(a, b, 1e-9, 1e-9, err_msg=f"seed {seed}, {mode}")
 
 
 @given(SEEDS)

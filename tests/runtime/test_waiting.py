@@ -204,6 +204,28 @@ def test_iterations_that_do_not_need_each_other_wait_together():
         assert sorted(running.result()) == [5, 6, 7, 8]
 
 
+@pytest.mark.parametrize("limit", [1, 3])
+def test_as_many_iterations_as_the_loop_allows_are_under_way(limit):
+    queue = tf.FIFOQueue(10, tf.int32, [[]])
+    begun = tf.Variable(0)
+
+    def body(i, a):
+        with tf.control_dependencies([begun.assign_add(1)]):
+            return i + 1, a.write(i, queue.dequeue())
+
+    array = tf.TensorArray(tf.int32, 6, element_shape=[])
+    loop = tf.while_loop(lambda i, a: i < 6, body, [0, array], parallel_iterations=limit)
+    values = loop[1].stack()
+    with tf.Session() as sess:
+        sess.run(begun.initializer)
+        running = Running(lambda: sess.run(values))
+        asleep(sess)
+        assert sess.run(begun) == limit
+        sess.run(queue.enqueue_many([range(6)]))
+        assert list(running.result()) == list(range(6))
+        assert sess.run(begun) == 6
+
+
 # What ends a step that waits ------------------------------------------------------------------
 
 
