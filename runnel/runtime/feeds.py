@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from runnel.graph.graph import Graph
 from runnel.graph.operation import Tensor
 from runnel.graph.shapes import compatible_dims, format_dims
 from runnel.runtime.fetches import conversion_of
+
+_may_be = lru_cache(1024)(compatible_dims)  # the same few shapes are fed again and again
 
 
 def expand_feeds(graph: Graph, feed_dict: dict[Any, Any]) -> dict[Tensor, Any]:
@@ -53,7 +56,7 @@ def check_feed(tensor: Tensor, value: Any) -> np.ndarray:
     else:
         array = _convert(tensor, value)
     dims = tensor.dims
-    if dims is not None and array.shape != dims and not compatible_dims(array.shape, dims):
+    if dims is not None and array.shape != dims and not _may_be(array.shape, dims):
         raise ValueError(
             f"Cannot feed value of shape {format_dims(array.shape)} for Tensor {tensor.name!r}, "
             f"which has shape {format_dims(dims)}{_site(tensor)}"

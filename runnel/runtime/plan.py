@@ -238,6 +238,8 @@ def to_caller(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value
     if not isinstance(value, np.ndarray):
+        if getattr(value, "shape", None) == ():
+            return np.asarray(value)[()]
         if getattr(value, "nbytes", 0) > _LARGE:
             value.block_until_ready()  # a device that failed says so before memory is taken
         value = np.array(value)

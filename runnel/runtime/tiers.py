@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,9 @@ from runnel.runtime.variants import Variant, Variants
 logger = logging.getLogger("runnel")
 
 AUTO, NEVER, ALWAYS = "auto", "never", "always"
+
+_value_of = attrgetter("value")
+_NOTHING = type(None)
 
 # What compiling costs and what a compiled call costs, roughly, on a laptop's core.
 _COMPILE_SECONDS = 0.03
@@ -104,6 +108,7 @@ class SegmentRunner:
         self._writers = WriterLocks(written) if written else None
         # The usual case of a small step, for which the lock itself serves.
         self._only_writer = written[0].writer if len(set(written)) == 1 else None
+        self._load_cells = [cell for cell, *_ in self._loads]
         loads = [(cell, variable) for cell, _, variable, _ in self._loads]
         self._variants = Variants(program, segment, loads, store)
         self.is_heavy = any(node.op_def.heavy for node in segment.nodes)
@@ -303,7 +308,8 @@ class SegmentRunner:
                 code.inputs.append(code.watch)
             inputs = [*inputs, np.int32(0)]
         with self._store.lock:
-            states = [self._value_of(load) for load in self._loads]
+            states = list(map(_value_of, self._load_cells))
+            self._require_values(states)
         streams = None
         if self._streams:
             streams = np.zeros((len(self._streams), STREAM_WORDS), np.uint32)
@@ -333,12 +339,11 @@ class SegmentRunner:
         """The XLA device to compile for; None: the one that JAX takes by itself."""
         return None if self.segment.device is None else xla_device(self.segment.device)
 
-    @staticmethod
-    def _value_of(load: tuple[Cell, int, Operation, Any]) -> Any:
-        cell, _, variable, node = load
-        if cell.value is None and node is not None:
-            raise missing_variable(variable, node)
-        return cell.value
+    def _require_values(self, values: list[Any]) -> None:
+        """An error that names the first variable that has none and needs one."""
+        for value, (_, _, variable, node) in zip(values, self._loads, strict=True):
+            if value is None and node is not None:
+                raise missing_variable(variable, node)
 
     def _run_compiled(
         self,
@@ -373,15 +378,17 @@ class SegmentRunner:
         arguments = [inputs[i] for i in executable.argument_inputs]
         if self._device != "CPU":
             arguments = _transferred(arguments, self.segment.device)
-        loads = self._loads
         with self._store.lock:
             if variant.state_shapes and variant.state_shapes != self._variants.state_shapes():
                 raise _Reshaped
             # The variables' buffers are handed over under the lock: once a step has been
             # dispatched, the buffers that it updates in place are no longer anyone else's.
-            donated = [self._value_of(loads[i]) for i in executable.donated]
-            kept = [self._value_of(loads[i]) for i in executable.kept]
-            before = [cell.value for cell in self._stored]
+            values = list(map(_value_of, self._load_cells))
+            if _NOTHING in set(map(type, values)):
+                self._require_values(values)
+            donated = [values[i] for i in executable.donated]
+            kept = [values[i] for i in executable.kept]
+            before = list(map(_value_of, self._stored))
             lent = self._lent(executable)
             new_states, outputs, holds, work = self._dispatch(
                 executable.call, donated, kept, streams, arguments, executable.constants, lent
