@@ -15,6 +15,7 @@ DEMO_FLAGS   ?=
 BENCH_FLAGS  ?=
 QUEUE_FLAGS  ?= $(filter --quick,$(BENCH_FLAGS))
 LOOP_FLAGS   ?= $(filter --quick,$(BENCH_FLAGS))
+PLACEMENT_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 
 VENV      := .venv
 PEER_VENV := .venv-conformance
@@ -60,6 +61,7 @@ bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (in
 	status=0; $(PEER_VENV)/bin/python -m benchmarks.foundation $(BENCH_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.queues $(QUEUE_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.control_flow $(LOOP_FLAGS) || status=$$?; \
+	$(PEER_VENV)/bin/python -m benchmarks.placement $(PLACEMENT_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.report && exit $$status
 
 clean: ## Remove the environments, caches and build outputs.

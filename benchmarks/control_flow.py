@@ -6,19 +6,23 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from rich.console import Console
-
-from benchmarks import results
+from benchmarks import command
 from benchmarks.interleaving import Spread
 from benchmarks.results import Row, now
-from benchmarks.tables import display_name, print_table
-from benchmarks.trial import SUBJECT, Outcome, Program, Settings, Trial, durations, speed_row
+from benchmarks.tables import display_name
+from benchmarks.trial import (
+    SUBJECT,
+    Outcome,
+    Program,
+    Settings,
+    Trial,
+    durations,
+    speed_row,
+    thread_notes,
+)
 
 WORKLOADS = "benchmarks.workloads"
 CONTENDERS = (SUBJECT, "tensorflow")
@@ -40,12 +44,7 @@ def lstm_step(settings: Settings) -> list[Row]:
     longer = replace(settings, seconds=5 * settings.seconds)
     with Trial(longer, list(programs)) as trial:
         outcome = trial.measure(programs, compared="losses")
-    notes = [
-        f"{display_name(name)} is faster with {facts['threads']} of {results.cores()} threads, "
-        "and uses those"
-        for name, facts in outcome.facts.items()
-        if facts.get("threads", results.cores()) != results.cores()
-    ]
+    notes = thread_notes(outcome)
     return [
         speed_row(
             "lstm_step",
@@ -221,33 +220,6 @@ ROWS: dict[str, Callable[[Settings], list[Row]]] = {
 }
 
 
-def main() -> None:
-    """Measure, print the table, keep the results; the exit status says whether all rows passed."""
-    parser = argparse.ArgumentParser(description="Measure runnel's control flow beside its peers.")
-    parser.add_argument("--rows", help=f"only these, separated by commas: {', '.join(ROWS)}")
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
-    options = parser.parse_args()
-    names = options.rows.split(",") if options.rows else list(ROWS)
-    if unknown := [name for name in names if name not in ROWS]:
-        parser.error(f"no rows named {', '.join(unknown)}; there are {', '.join(ROWS)}")
-    settings = Settings()
-    if options.quick:
-        settings = Settings(rounds=3, seconds=0.1, warm_up=0.5)
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    machine = results.describe_machine()
-    benchmark = "control_flow-trial" if options.quick else "control_flow"
-    rows: list[Row] = []
-    for name in names:
-        started = time.perf_counter()
-        with console.status(name):
-            measured = ROWS[name](settings)
-        console.print(f"{name}: {time.perf_counter() - started:.0f} s")
-        results.save(benchmark, machine, measured)  # At once: a later row may be interrupted.
-        rows += measured
-    print_table(console, "dynamic control flow", rows)
-    console.print(f"kept in {results.path_of(benchmark)}")
-    sys.exit(any(row.passed is False for row in rows))
-
-
 if __name__ == "__main__":
-    main()
+    parser = command.parser_for(ROWS, "Measure runnel's control flow beside its peers.")
+    command.run("control_flow", "dynamic control flow", ROWS, parser)

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable
 
-from rich.console import Console
-
-from benchmarks import results
+from benchmarks import command
 from benchmarks.interleaving import Command, Measurement, Spread, interleave, times_faster
 from benchmarks.results import Row, now, samples_of
-from benchmarks.tables import display_name, print_table
-from benchmarks.trial import SUBJECT, Outcome, Program, Settings, Trial, durations, speed_row
+from benchmarks.tables import display_name
+from benchmarks.trial import (
+    SUBJECT,
+    Outcome,
+    Program,
+    Settings,
+    Trial,
+    durations,
+    speed_row,
+    thread_notes,
+)
 
 GRAPH_CONTENDERS = (SUBJECT, "tensorflow")
 WORKLOADS = "benchmarks.workloads"
@@ -130,12 +136,7 @@ def mlp_step(settings: Settings) -> list[Row]:
         programs["torch.compile"] = (f"{WORKLOADS}.mlp_torch:training_step", {"compiled": True})
     with Trial(settings, list(programs)) as trial:
         outcome = trial.measure(programs, rounds=settings.rounds + 2, compared="losses")
-    notes = [
-        f"{display_name(name)} is faster with {facts['threads']} of {results.cores()} threads, "
-        "and uses those"
-        for name, facts in outcome.facts.items()
-        if facts.get("threads", results.cores()) != results.cores()
-    ]
+    notes = thread_notes(outcome)
     return [
         speed_row(
             "mlp_step",
@@ -356,16 +357,14 @@ ROWS: dict[str, Callable[[Settings], list[Row]]] = {
 
 
 def _settings_from(options: argparse.Namespace) -> Settings:
-    shared = {"stand_in": options.stand_in, "torch_compile": options.torch_compile}
-    if options.quick:
-        return Settings(**shared, rounds=3, seconds=0.1, warm_up=0.5, steady_steps=50_000)
-    return Settings(**shared)
+    return command.settings_from(
+        options, stand_in=options.stand_in, torch_compile=options.torch_compile
+    )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Measure runnel beside its peers, interleaved.")
-    parser.add_argument("--rows", help=f"only these, separated by commas: {', '.join(ROWS)}")
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
+def main() -> None:
+    """Measure the rows that the command line asks for."""
+    parser = command.parser_for(ROWS, "Measure runnel beside its peers, interleaved.")
     parser.add_argument(
         "--torch-compile", action="store_true", help="measure torch.compile beside PyTorch eager"
     )
@@ -375,33 +374,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="MODULE",
         help="measure this module in runnel's place; tensorflow shows the noise of the method",
     )
-    return parser
-
-
-def main() -> None:
-    """Measure, print the table, keep the results; the exit status says whether all rows passed."""
-    parser = _parser()
-    options = parser.parse_args()
-    names = options.rows.split(",") if options.rows else list(ROWS)
-    if unknown := [name for name in names if name not in ROWS]:
-        parser.error(f"no rows named {', '.join(unknown)}; there are {', '.join(ROWS)}")
-    settings = _settings_from(options)
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    machine = results.describe_machine()
-    # Only a full run of runnel itself may become the table that people read.
-    official = not options.quick and options.stand_in == SUBJECT
-    benchmark = "foundation" if official else "foundation-trial"
-    rows: list[Row] = []
-    for name in names:
-        started = time.perf_counter()
-        with console.status(name):
-            measured = ROWS[name](settings)
-        console.print(f"{name}: {time.perf_counter() - started:.0f} s")
-        results.save(benchmark, machine, measured)  # At once: a later row may be interrupted.
-        rows += measured
-    print_table(console, "runnel beside its peers", rows)
-    console.print(f"kept in {results.path_of(benchmark)}")
-    sys.exit(any(row.passed is False for row in rows))
+    command.run("foundation", "runnel beside its peers", ROWS, parser, _settings_from)
 
 
 if __name__ == "__main__":

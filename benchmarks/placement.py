@@ -9,27 +9,25 @@ devices of this process, each an XLA device of its own. Contenders take turns; m
 
 from __future__ import annotations
 
-import json
 import os
-import statistics
-import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-if not os.path.exists("/dev/nvidia0"):  # before JAX starts
-    os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+import numpy as np
 
-import numpy as np  # noqa: E402
-
-import runnel as tf  # noqa: E402
+import runnel as tf
+from benchmarks import command
+from benchmarks.interleaving import Sample, interleave
+from benchmarks.results import Row
+from benchmarks.trial import SUBJECT, Outcome, Settings, speed_row
 
 Device = Callable[[int], str | None]
 """The device of the part of a model with a number."""
 Model = Callable[[Device], tuple[Any, dict[Any, Any]]]
 
-ROUNDS = 15
+AUTOMATIC, BEST, WORST = "automatic", "the best by hand", "the worst by hand"
 
 
 def placed(device: str | None) -> Any:
@@ -92,7 +90,7 @@ def placements() -> dict[str, Device]:
         names = ["/cpu:0", *(f"/gpu:{number}" for number in range(gpus))]
     else:
         names = ["/cpu:0", "/cpu:1"]
-    found: dict[str, Device] = {"automatic": lambda part: None}
+    found: dict[str, Device] = {AUTOMATIC: lambda part: None}
     for name in names:
         found[f"all on {name[1:]}"] = lambda part, name=name: name  # type: ignore[misc]
     found["alternating"] = lambda part: names[part % len(names)]
@@ -100,50 +98,71 @@ def placements() -> dict[str, Device]:
     return found
 
 
-def contender(model: Model, device: Device) -> Callable[[], None]:
-    """A function that runs one step."""
-    graph = tf.Graph()
-    with graph.as_default():
-        tf.set_random_seed(1)
-        fetches, feed = model(device)
-        init = tf.global_variables_initializer()
-    cpus = 1 if tf.test.is_gpu_available() else 2
-    session = tf.Session(graph=graph, config=tf.ConfigProto(device_count={"CPU": cpus}))
-    session.run(init)
-    return lambda: session.run(fetches, feed)
+class Placed:
+    """A model placed in one way, run in this process."""
+
+    def __init__(self, name: str, model: Model, device: Device, settings: Settings) -> None:
+        self.name = name
+        self._seconds = settings.seconds
+        graph = tf.Graph()
+        with graph.as_default():
+            tf.set_random_seed(1)
+            fetches, feed = model(device)
+            init = tf.global_variables_initializer()
+        cpus = 1 if tf.test.is_gpu_available() else 2
+        session = tf.Session(graph=graph, config=tf.ConfigProto(device_count={"CPU": cpus}))
+        session.run(init)
+        self._run = lambda: session.run(fetches, feed)
+        self._repeat(settings.warm_up)  # until what pays is compiled
+
+    def _repeat(self, seconds: float) -> Sample:
+        count, start, cpu = 0, time.perf_counter(), time.process_time()
+        while time.perf_counter() - start < seconds:
+            self._run()
+            count += 1
+        return Sample((time.perf_counter() - start) / count, (time.process_time() - cpu) / count)
+
+    def sample(self) -> Sample:
+        """The time of a step, now."""
+        return self._repeat(self._seconds)
 
 
-def measure(model: Model) -> dict[str, float]:
-    """Median seconds of a step for each placement, taken in turns."""
-    runs = {name: contender(model, device) for name, device in placements().items()}
-    for run in runs.values():  # until what pays is compiled
-        start = time.perf_counter()
-        while time.perf_counter() - start < 1.0:
-            run()
-    samples: dict[str, list[float]] = {name: [] for name in runs}
-    for number in range(ROUNDS):
-        for name in list(runs)[:: 1 if number % 2 else -1]:
-            count, start = 0, time.perf_counter()
-            while time.perf_counter() - start < 0.1:
-                runs[name]()
-                count += 1
-            samples[name].append((time.perf_counter() - start) / count)
-    return {name: statistics.median(times) for name, times in samples.items()}
+def row_of(name: str) -> Callable[[Settings], list[Row]]:
+    """What measures one model, placed automatically and by hand."""
+    model = MODELS[name]
+
+    def measure(settings: Settings) -> list[Row]:
+        contenders = [Placed(n, model, device, settings) for n, device in placements().items()]
+        found = interleave(contenders, settings.rounds)
+        automatic = found.pop(AUTOMATIC)
+        by_hand = {n: measurement.wall.median for n, measurement in found.items()}
+        best, worst = min(by_hand, key=by_hand.__getitem__), max(by_hand, key=by_hand.__getitem__)
+        measured = {SUBJECT: automatic, BEST: found[best], WORST: found[worst]}
+        return [
+            speed_row(
+                name,
+                model.__doc__.splitlines()[0].rstrip(".") if model.__doc__ else name,
+                "ms",
+                Outcome(measured, {}),
+                {SUBJECT: automatic.wall.scaled(1e3)},
+                must_show="within 10 % of the best by hand",
+                at_least={BEST: 0.9},
+                notes=[
+                    f"best by hand: {best}, {by_hand[best] * 1e3:.3g} ms; "
+                    f"worst: {worst}, {by_hand[worst] * 1e3:.3g} ms"
+                ],
+            )
+        ]
+
+    return measure
 
 
-def main() -> None:
-    results = {}
-    for name, model in MODELS.items():
-        times = results[name] = measure(model)
-        manual = {n: t for n, t in times.items() if n != "automatic"}
-        best, worst = min(manual, key=manual.__getitem__), max(manual, key=manual.__getitem__)
-        print(f"{name}: automatic {times['automatic'] * 1e6:.0f} us")
-        print(f"  best by hand  {manual[best] * 1e6:8.0f} us  ({best})")
-        print(f"  worst by hand {manual[worst] * 1e6:8.0f} us  ({worst})", flush=True)
-    if len(sys.argv) > 1:
-        with open(sys.argv[1], "w", encoding="utf-8") as file:
-            json.dump(results, file, indent=2)
+ROWS = {name: row_of(name) for name in MODELS}
 
 
 if __name__ == "__main__":
-    main()
+    # Before JAX starts; with a GPU it changes nothing that is measured.
+    os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+    on = "gpu" if tf.test.is_gpu_available() else "cpu"
+    parser = command.parser_for(ROWS, "Measure automatic placement beside placements by hand.")
+    command.run(f"placement_{on}", "automatic placement", ROWS, parser)

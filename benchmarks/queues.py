@@ -6,17 +6,12 @@ with fewer and shorter rounds. The results go to `benchmarks/results/queues.json
 
 from __future__ import annotations
 
-import argparse
-import sys
-import time
 from collections.abc import Callable
 
-from rich.console import Console
-
-from benchmarks import results
+from benchmarks import command
 from benchmarks.interleaving import Spread, times_faster
 from benchmarks.results import Row, now, samples_of
-from benchmarks.tables import display_name, print_table
+from benchmarks.tables import display_name
 from benchmarks.trial import SUBJECT, Settings, Trial, durations, speed_row
 
 CONTENDERS = (SUBJECT, "tensorflow")
@@ -224,33 +219,6 @@ ROWS: dict[str, Callable[[Settings], list[Row]]] = {
 }
 
 
-def main() -> None:
-    """Measure, print the table, keep the results; the exit status says whether all rows passed."""
-    parser = argparse.ArgumentParser(description="Measure runnel's queues beside TensorFlow's.")
-    parser.add_argument("--rows", help=f"only these, separated by commas: {', '.join(ROWS)}")
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
-    options = parser.parse_args()
-    names = options.rows.split(",") if options.rows else list(ROWS)
-    if unknown := [name for name in names if name not in ROWS]:
-        parser.error(f"no rows named {', '.join(unknown)}; there are {', '.join(ROWS)}")
-    settings = Settings()
-    if options.quick:
-        settings = Settings(rounds=3, seconds=0.1, warm_up=0.5, steady_steps=50_000)
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    machine = results.describe_machine()
-    benchmark = "queues-trial" if options.quick else "queues"
-    rows: list[Row] = []
-    for name in names:
-        started = time.perf_counter()
-        with console.status(name):
-            measured = ROWS[name](settings)
-        console.print(f"{name}: {time.perf_counter() - started:.0f} s")
-        results.save(benchmark, machine, measured)  # At once: a later row may be interrupted.
-        rows += measured
-    print_table(console, "queues and concurrent steps", rows)
-    console.print(f"kept in {results.path_of(benchmark)}")
-    sys.exit(any(row.passed is False for row in rows))
-
-
 if __name__ == "__main__":
-    main()
+    parser = command.parser_for(ROWS, "Measure runnel's queues beside TensorFlow's.")
+    command.run("queues", "queues and concurrent steps", ROWS, parser)

@@ -18,7 +18,7 @@ from benchmarks.interleaving import (
     times_faster,
 )
 from benchmarks.resident import Resident
-from benchmarks.results import Row, now, samples_of
+from benchmarks.results import Row, cores, now, samples_of
 from benchmarks.tables import display_name
 from benchmarks.workload import Facts
 
@@ -171,6 +171,16 @@ class Trial:
             compared,
             agreement,
         )
+
+
+def thread_notes(outcome: Outcome) -> list[str]:
+    """A note for each contender that chose to use fewer threads than there are cores."""
+    return [
+        f"{display_name(name)} is faster with {facts['threads']} of {cores()} threads, "
+        "and uses those"
+        for name, facts in outcome.facts.items()
+        if facts.get("threads", cores()) != cores()
+    ]
 
 
 def speed_row(

@@ -106,5 +106,6 @@ def test_steps_at_once_do_not_share_buffers():
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join()
+            thread.join(60)
+            assert not thread.is_alive()
     assert not failures

@@ -48,5 +48,5 @@ class Decoder(abc.ABC):
         """One step: ``(outputs, next_state, next_inputs, finished)``."""
 
     def finalize(self, outputs: Any, final_state: Any, sequence_lengths: Any) -> tuple[Any, Any]:
-        """What is returned for the [time, batch, ...] outputs and the final state."""
-        raise NotImplementedError
+        """What is returned for the [time, batch, ...] outputs and the final state: just these."""
+        return outputs, final_state

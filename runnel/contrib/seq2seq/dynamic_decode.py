@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from runnel.contrib.seq2seq.decoder import Decoder
@@ -112,8 +111,7 @@ def dynamic_decode(
             swap_memory=swap_memory,
         )
         outputs = map_leaves(lambda array: array.stack(), arrays)
-        with suppress(NotImplementedError):
-            outputs, final_state = decoder.finalize(outputs, final_state, lengths)
+        outputs, final_state = decoder.finalize(outputs, final_state, lengths)
         if not output_time_major:
             outputs = map_leaves(swap_batch_and_time, outputs)
         return outputs, final_state, lengths
