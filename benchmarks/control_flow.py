@@ -2,6 +2,8 @@
 
 `python -m benchmarks.control_flow` measures every row; `--rows lstm_step,counting` only some,
 `--quick` with fewer and shorter rounds. The results go to `benchmarks/results/control_flow.json`.
+`--platform gpu` measures what is of interest on an accelerator: the memory that a loop leaves free
+with `swap_memory`. Those results go to `control_flow_gpu.json`.
 """
 
 from __future__ import annotations
@@ -65,7 +67,11 @@ def counting(settings: Settings) -> list[Row]:
     path, iterations = f"{WORKLOADS}.loops:counting", 10_000
     modes = {
         "structured": ("compilation forced off", "at least TensorFlow's rate", 1.0),
-        "event-driven": ("compilation forced off, node by node as inputs arrive", None, 0.0),
+        "event-driven": (
+            "compilation forced off, event-driven executor",
+            "at least TensorFlow's rate",
+            1.0,
+        ),
         "compiled": ("compiled", "at least 100 times TensorFlow's rate", 100.0),
     }
     programs: dict[str, Program] = {
@@ -93,6 +99,28 @@ def counting(settings: Settings) -> list[Row]:
             )
         )
     return rows
+
+
+def python_body(settings: Settings) -> list[Row]:
+    """A loop that cannot be compiled as a whole: products, a Python function, products."""
+    path = f"{WORKLOADS}.loops:python_body"
+    programs: dict[str, Program] = {
+        name: (path, {"frontend": settings.frontend(name)}) for name in CONTENDERS
+    }
+    with Trial(settings, CONTENDERS) as trial:
+        outcome = trial.measure(programs, compared="sums")
+    return [
+        speed_row(
+            "python_body",
+            "`while_loop` of 20 iterations: four products of 64 × 512 by 512 × 512, a `py_func`, "
+            "four products",
+            "ms",
+            outcome,
+            durations(outcome, MILLI),
+            must_show="at least as fast as TensorFlow",
+            at_least={"tensorflow": 1.0},
+        )
+    ]
 
 
 def _pair(together: Outcome, subject: str, peer: str) -> Outcome:
@@ -215,11 +243,55 @@ def _beginning(facts: Mapping[str, Mapping[str, float]], count: int) -> list[str
     ]
 
 
-ROWS: dict[str, Callable[[Settings], list[Row]]] = {
-    function.__name__: function for function in (lstm_step, counting, gradient_memory, lengths)
+def swapped_memory(settings: Settings) -> list[Row]:
+    """What a long recurrent network takes of a GPU's memory and time, with and without swapping."""
+    steps, on_device = 2_000, "runnel without `swap_memory`"
+    programs: dict[str, Program] = {
+        name: (
+            f"{WORKLOADS}.swapping:training_step",
+            {"frontend": settings.frontend(SUBJECT), "swap_memory": swaps, "steps": steps},
+        )
+        for name, swaps in ((SUBJECT, True), (on_device, False))
+    }
+    with Trial(settings, list(programs), platform="gpu") as trial:
+        outcome = trial.measure(programs, compared="losses", rounds=5, iterations=2)
+    peaks = {name: facts["bytes"] / 2**30 for name, facts in outcome.facts.items()}
+    what = (
+        f"`dynamic_rnn` with `swap_memory`, LSTM of 1,024, batch 256, {steps:,} steps, "
+        "one training step"
+    )
+    most = 0.1
+    passed, notes = None, list(outcome.failures())
+    if len(peaks) == len(programs):
+        passed = outcome.sound() and peaks[SUBJECT] <= most * peaks[on_device]
+        notes.append(f"without `swap_memory` it is {peaks[on_device]:.3g} GiB")
+    return [
+        Row(
+            name="swapped_memory",
+            what=f"{what}: the most memory of the GPU that is in use",
+            unit="GiB",
+            values={name: Spread.of([peak]) for name, peak in peaks.items()},
+            must_show=f"at most {most:.0%} of what it is without",
+            passed=passed,
+            notes=tuple(notes),
+            measured=now(),
+        ),
+        speed_row("swapped_memory_step", f"{what}: time", "ms", outcome, durations(outcome, MILLI)),
+    ]
+
+
+Measure = Callable[[Settings], list[Row]]
+
+ROWS: dict[str, dict[str, Measure]] = {
+    "cpu": {f.__name__: f for f in (lstm_step, counting, python_body, gradient_memory, lengths)},
+    "gpu": {f.__name__: f for f in (swapped_memory,)},
 }
 
 
 if __name__ == "__main__":
-    parser = command.parser_for(ROWS, "Measure runnel's control flow beside its peers.")
-    command.run("control_flow", "dynamic control flow", ROWS, parser)
+    names = {name: row for rows in ROWS.values() for name, row in rows.items()}
+    parser = command.parser_for(names, "Measure runnel's control flow beside its peers.")
+    parser.add_argument("--platform", choices=tuple(ROWS), default="cpu")
+    platform = parser.parse_args().platform
+    table = "control_flow" if platform == "cpu" else f"control_flow_{platform}"
+    command.run(table, "dynamic control flow", ROWS[platform], parser)

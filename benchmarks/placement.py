@@ -113,6 +113,7 @@ class Placed:
         session = tf.Session(graph=graph, config=tf.ConfigProto(device_count={"CPU": cpus}))
         session.run(init)
         self._run = lambda: session.run(fetches, feed)
+        self.speeds = tf.explain_placement(session, fetches, feed).speeds
         self._repeat(settings.warm_up)  # until what pays is compiled
 
     def _repeat(self, seconds: float) -> Sample:
@@ -133,6 +134,7 @@ def row_of(name: str) -> Callable[[Settings], list[Row]]:
 
     def measure(settings: Settings) -> list[Row]:
         contenders = [Placed(n, model, device, settings) for n, device in placements().items()]
+        speeds = next((c.speeds for c in contenders if c.name == AUTOMATIC), [])
         found = interleave(contenders, settings.rounds)
         automatic = found.pop(AUTOMATIC)
         by_hand = {n: measurement.wall.median for n, measurement in found.items()}
@@ -149,7 +151,8 @@ def row_of(name: str) -> Callable[[Settings], list[Row]]:
                 at_least={BEST: 0.9},
                 notes=[
                     f"best by hand: {best}, {by_hand[best] * 1e3:.3g} ms; "
-                    f"worst: {worst}, {by_hand[worst] * 1e3:.3g} ms"
+                    f"worst: {worst}, {by_hand[worst] * 1e3:.3g} ms",
+                    *([f"the cost model went by {'; '.join(speeds)}"] if speeds else []),
                 ],
             )
         ]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -112,10 +112,16 @@ def peaks(plan: Plan) -> dict[str, float]:
 
 
 def row(
-    name: str, what: str, outcome: Outcome, peers: tuple[str, ...], flops: float, peak: float | None
+    name: str,
+    what: str,
+    outcome: Outcome,
+    peers: tuple[str, ...],
+    flops: float,
+    peak: float | None,
+    remarks: Sequence[str] = (),
 ) -> Row:
     """A step's row: runnel must be no slower than any peer."""
-    notes = []
+    notes = [*remarks]
     values = durations(outcome, 1e3)
     if SUBJECT in values and peak is not None:
         rate = flops / values[SUBJECT].median * 1e3
@@ -150,13 +156,16 @@ def model_row(
         side = {"overfeat": 87, "alexnet": 67, "resnet50": 64}.get(model, 32)
         arguments |= {"batch": 4, "image_size": side}
     architecture = ARCHITECTURES[model]
+    outcome = measure(plan, "training_step", arguments, precision, trial)
+    onednn = outcome.facts.get(SUBJECT, {}).get("onednn") if plan.platform == "cpu" else None
     return row(
         f"{model}_{batch}_{precision}",
         f"{architecture.title}, batch {batch}, {precision}",
-        measure(plan, "training_step", arguments, precision, trial),
+        outcome,
         tuple(name for name in plan.contenders if name != SUBJECT),
         training_flops(architecture, batch),
         peak,
+        [] if onednn is None else [f"runnel's convolutions by oneDNN {onednn}"],
     )
 
 
@@ -198,14 +207,16 @@ def growth_row(rows: list[Row]) -> Row:
     )
 
 
-def growth(plan: Plan, measured: list[Row], peak: dict[str, float]) -> Iterator[Row]:
+def growth(
+    plan: Plan, precisions: Sequence[str], measured: list[Row], peak: dict[str, float]
+) -> Iterator[Row]:
     """AlexNet as the batch grows; rows that were measured already are used again."""
     known = {r.name: r for r in measured}
     # Every batch would be compiled anew, which takes PyTorch half a minute.
     eager = tuple(name for name in plan.contenders if name != "torch.compile")
     plan = replace(plan, contenders=eager)
     with open_trial(plan) as trial:
-        for precision in plan.precisions:
+        for precision in precisions:
             rows = []
             for batch in GROWTH:
                 found = known.get(f"alexnet_{batch}_{precision}")
@@ -275,7 +286,7 @@ def main() -> None:
     if on_gpu and not options.no_growth:
         earlier = results.load(table)[1] if results.path_of(table).exists() else []
         usual = [r for r in earlier if r.name.startswith(f"alexnet_{TABLE_1['alexnet']}_")]
-        for one in growth(plan, usual, peak):
+        for one in growth(plan, precisions, usual, peak):
             keep([one])
     print_table(console, "Table 1, today", rows)
     console.print(f"kept in {results.path_of(table)}")

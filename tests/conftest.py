@@ -25,8 +25,7 @@ def _fresh_default_graph() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True)
-def _no_leaked_threads() -> Iterator[None]:
+def leaves_no_thread() -> Iterator[None]:
     """Fails a test that leaves a thread running; those that are about to end may do so."""
     before = set(threading.enumerate())
     yield
@@ -36,6 +35,9 @@ def _no_leaked_threads() -> Iterator[None]:
     names = [f"{thread.name} ({thread!r})" for thread in leaked if thread.is_alive()]
     if names:
         pytest.fail(f"threads are still running: {', '.join(names)}", pytrace=False)
+
+
+_no_leaked_threads = pytest.fixture(autouse=True, name="_no_leaked_threads")(leaves_no_thread)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -15,6 +15,7 @@ from runnel.runtime.tiers import ALWAYS, NEVER
 
 MODES = {
     "event-driven": {"jit": NEVER, "raises": False},
+    "event-driven, compiled": {"jit": ALWAYS, "raises": False},
     "structured": {"jit": NEVER, "raises": True},
     "compiled": {"jit": ALWAYS, "raises": True},
 }

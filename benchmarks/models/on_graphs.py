@@ -202,4 +202,14 @@ def measured(tf: Any, loader: Loader, loss: Any, precision: str) -> Workload:
             train()
         session.run(kept)
 
-    return Workload(run, facts=lambda: {"losses": losses})
+    return Workload(run, facts=lambda: {"losses": losses, "onednn": _onednn(tf)})
+
+
+def _onednn(tf: Any) -> str | None:
+    """The version of the oneDNN that computes runnel's convolutions."""
+    if tf.__name__ != "runnel":
+        return None
+    from runnel.native import onednn
+
+    found = onednn.installation()
+    return None if found is None or onednn.load() is None else found.version

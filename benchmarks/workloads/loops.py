@@ -51,6 +51,40 @@ def counting(frontend: str, mode: str = "default") -> Workload:
     return Workload(run, facts=lambda: {"right": right()})
 
 
+def python_body(frontend: str) -> Workload:
+    """Run a loop whose body has products before and after a Python function."""
+    tf = load_frontend(frontend)
+    random = numpy.random.RandomState(0)
+    start = random.randn(64, 512).astype(numpy.float32)
+    with tf.Graph().as_default():
+        fed = tf.placeholder(tf.float32, [64, 512])
+        weights = tf.Variable((random.randn(512, 512) * 0.05).astype(numpy.float32))
+
+        def layers(value: Any) -> Any:
+            for _ in range(4):
+                value = tf.tanh(tf.matmul(value, weights) + 0.1)
+            return value
+
+        def body(i: Any, value: Any) -> Any:
+            value = tf.py_func(
+                lambda array: array * numpy.float32(0.5), [layers(value)], tf.float32
+            )
+            value.set_shape([64, 512])
+            return i + 1, layers(value)
+
+        last = tf.while_loop(lambda i, _: i < 20, body, (tf.constant(0), fed))[1]
+        total = tf.reduce_sum(last)
+        session = tf.Session()
+        session.run(tf.global_variables_initializer())
+    step = session.make_callable(total, [fed])
+
+    def run(iterations: int) -> None:
+        for _ in range(iterations):
+            step(start)
+
+    return Workload(run, facts=lambda: {"sums": [float(step(start))]})
+
+
 def gradient_memory(
     frontend: str, iterations_run: int, maximum: int, ends: str, mode: str = "default"
 ) -> Workload:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from runnel.autodiff.zeros import Gradient, no_slices_of, shape_for, zeros_for
+from runnel.autodiff.zeros import Gradient, dead_elsewhere, no_slices_of, shape_for, zeros_for
 from runnel.control_flow.cond_context import CondContext
-from runnel.control_flow.guards import Guards, guards_of, original
+from runnel.control_flow.guards import Guard, Guards, guards_of, original
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation, Tensor
@@ -36,8 +36,14 @@ def _switch_gradient(op: Operation, *grads: Any) -> list[Any]:
         if grad is None:
             sides.append(switch(zeros_for(data), pred)[side])
         else:
-            sides.append(_dead_elsewhere(convert_to_tensor(grad), op, side))
+            sides.append(dead_elsewhere(convert_to_tensor(grad), _guards(op, side)))
     return [merge(sides, name="cond_grad")[0], None]
+
+
+def _guards(op: Operation, side: int) -> Guards:
+    """When an output of a Switch is alive, given that the Switch is."""
+    pred = op.inputs[1]
+    return (Guard(original(pred), side, pred),)
 
 
 def _current_branch(op: Operation) -> int | None:
@@ -48,19 +54,6 @@ def _current_branch(op: Operation) -> int | None:
             return context.branch
         context = context.outer_context
     return None
-
-
-def _dead_elsewhere(grad: Tensor, op: Operation, side: int) -> Tensor:
-    """``grad``, which belongs to one output of a Switch, dead where that output is.
-
-    It is so already unless a gradient function made it of nothing in the branch.
-    """
-    context = op.graph._get_control_flow_context()
-    pred = op.inputs[1] if context is None else context.AddValue(op.inputs[1])
-    key = original(pred)
-    if any(g.key is key and g.side == side for g in guards_of(op.graph).of(grad)):
-        return grad
-    return switch(grad, pred)[side]
 
 
 def _merge_slices(op: Operation, sides: tuple[Any, ...]) -> IndexedSlices:
@@ -74,7 +67,7 @@ def _merge_slices(op: Operation, sides: tuple[Any, ...]) -> IndexedSlices:
             parts.append((switch(values, pred)[side], switch(indices, pred)[side]))
         else:
             found = (grad.values, grad.indices)
-            values, indices = (_dead_elsewhere(part, op, side) for part in found)
+            values, indices = (dead_elsewhere(part, _guards(op, side)) for part in found)
             parts.append((values, indices))
     values = merge([values for values, _ in parts], name="cond_grad")[0]
     indices = merge([indices for _, indices in parts], name="cond_grad")[0]

@@ -297,8 +297,8 @@ class _Backward:
         guards = op.guards() if isinstance(op, Loop) else analysis.in_branches(op.outputs[0])
         if not guards:
             return grad
-        present = analysis.of(tensor)
-        return completed(grad, tensor, tuple([g for g in guards if g not in present]))
+        missing = analysis.missing(tensor, guards)
+        return completed(grad, tensor, missing, analysis.in_branches(tensor))
 
     def _walk(
         self,

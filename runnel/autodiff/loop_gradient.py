@@ -138,10 +138,11 @@ class _LoopGradient:
         loop, forward = self.loop, self.loop.context
         graph = forward.graph
         around = graph._get_control_flow_context()
-        with graph.control_dependencies(self._awaited(around)):
-            self.count = iteration_count(forward)
-            if self.pushes or self.inner:
-                self.count = identity(self.count)
+        self.count = iteration_count(forward)
+        if self.pushes or self.inner:
+            here = identity(self.count)
+            with graph.control_dependencies(self._awaited(around, here)):
+                self.count = identity(here)
         grads = []
         for k in self.active:
             grad, variable = self.exit_grads[k], loop.variables[k]
@@ -169,23 +170,17 @@ class _LoopGradient:
         if outer is not None and outer.grad_state is not None:
             outer.grad_state.come_after(end)
         for stack in loop.popped:
-            self.stacks.filled(stack, around, end)
+            self.stacks.filled(stack, around, end, loop.guards())
         found: list[Any] = [None] * len(loop.variables)
         for k, exit_tensor in zip(self.active, exits[1:], strict=True):
             found[k] = exit_tensor
         return found + [self.sums[t]() if t in self.sums else None for t in loop.invariants]
 
-    def _awaited(self, context: Any) -> list[Operation]:
-        """What fills the stacks that this loop will pop."""
-        if not (self.pushes or self.inner):
-            return []
-        ops = [
-            op
-            for push in self.loop.pushes(deep=True)
-            if (stack := stack_of(push.inputs[0])) is not None
-            for op in self.stacks.filled_by(stack, context)
-        ]
-        return list(dict.fromkeys(ops))
+    def _awaited(self, context: Any, here: Tensor) -> list[Operation]:
+        """What fills the stacks that the gradient, made where ``here`` is alive, will pop."""
+        found = [stack_of(push.inputs[0]) for push in self.loop.pushes(deep=True)]
+        stacks = dict.fromkeys([stack for stack in found if stack is not None])
+        return self.stacks.await_filled(stacks, context, here, self.loop.guards())
 
     def _body(self, index: Tensor, *grads: Tensor) -> list[Tensor]:
         loop = self.loop

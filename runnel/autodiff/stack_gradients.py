@@ -3,16 +3,23 @@
 A loop pushes a value in each iteration, and the loop that computes its gradient pops them, from the
 last to the first. Differentiated, the second loop pushes the gradients of what it popped, from the
 first to the last, and the gradient of the first loop pops those: they belong to what it had pushed.
+
+The second loop may be in a branch that the first is not in: ``tf.gradients`` was called there. When
+the branch is not taken nothing was popped, and the gradients of what the first loop pushed are
+zero.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from runnel.control_flow.guards import guards_of
+from runnel.autodiff.zeros import completed, dead_elsewhere
+from runnel.control_flow.guards import Guards, guards_of
 from runnel.control_flow.loop_history import GradState, new_stack, stack_of
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.operation import Operation, Tensor
+from runnel.ops.control_flow import control_trigger_op
 
 
 class StackGradients:
@@ -20,7 +27,9 @@ class StackGradients:
 
     def __init__(self) -> None:
         self._of: dict[Tensor, Tensor] = {}
-        self._filled_by: dict[tuple[Tensor, Any], list[Operation]] = {}
+        self._filled_by: dict[tuple[Tensor, Any], list[tuple[Operation, Guards]]] = {}
+        self._only_in: dict[Tensor, Guards] = {}
+        """The branches in which the gradients are filled, where the pushing loop is in others."""
 
     def __contains__(self, stack: Tensor | None) -> bool:
         return stack in self._of
@@ -38,7 +47,8 @@ class StackGradients:
             )
         if stack not in self._of:
             self._of[stack] = new_stack(graph, pop.outputs[0].dtype.base_dtype)
-        loop.grad_state.push(self._of[stack], convert_to_tensor(grad))
+        guards = guards_of(graph).in_branches(pop.outputs[0])
+        loop.grad_state.push(self._of[stack], dead_elsewhere(convert_to_tensor(grad), guards))
 
     def pop(self, push: Operation, state: GradState) -> Tensor:
         """The gradient of what ``push`` kept, in the gradient of its loop."""
@@ -46,13 +56,37 @@ class StackGradients:
         assert stack is not None
         value = push.inputs[1]
         guards = guards_of(push.graph).in_branches(push.outputs[0])
-        return state.pop(self._of[stack], value.dtype.base_dtype, value.dims, guards)
+        only_in = self._only_in.get(stack, ())
+        dtype = value.dtype.base_dtype
+        popped = state.pop(self._of[stack], dtype, value.dims, (*guards, *only_in))
+        return convert_to_tensor(completed(popped, value, only_in, guards))
 
-    def filled(self, stack: Tensor, context: Any, by: Operation) -> None:
-        """When ``by``, in ``context``, has run, all gradients for ``stack`` are there."""
+    def filled(self, stack: Tensor, context: Any, by: Operation, guards: Guards) -> None:
+        """When ``by``, in ``context``, has run, all gradients for ``stack`` are there.
+
+        It runs in the branches ``guards``, like the loop that pops from ``stack``.
+        """
         if stack in self._of:
-            self._filled_by.setdefault((stack, context), []).append(by)
+            self._filled_by.setdefault((stack, context), []).append((by, guards))
 
-    def filled_by(self, stack: Tensor, context: Any) -> list[Operation]:
-        """What must have run, in ``context``, before the gradients for ``stack`` are popped."""
-        return self._filled_by.get((stack, context), [])
+    def await_filled(
+        self, stacks: Iterable[Tensor], context: Any, here: Tensor, present: Guards
+    ) -> list[Operation]:
+        """What must have run, in ``context``, before the gradients for ``stacks`` are popped.
+
+        They will be popped where ``here`` is alive, by the gradient of a loop that is in the
+        branches ``present``.
+        """
+        analysis = guards_of(here.graph)
+        awaited: dict[Operation, None] = {}
+        in_branches: dict[Operation, None] = {}
+        for stack in stacks:
+            for op, guards in self._filled_by.get((stack, context), ()):
+                missing = analysis.missing(here, tuple([g for g in guards if g not in present]))
+                if missing:
+                    self._only_in[stack] = missing
+                (in_branches if missing else awaited)[op] = None
+        if in_branches:
+            with here.graph.control_dependencies(list(in_branches)):
+                awaited[control_trigger_op(name="sync")] = None  # runs also when they are dead
+        return list(awaited)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runnel.control_flow.guards import Guards
+from runnel.control_flow.guards import Guard, Guards, guards_of, original
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation, Tensor
@@ -66,21 +66,43 @@ def no_slices_of(tensor: Tensor, index_type: Any) -> tuple[Tensor, Tensor]:
     return zeros(concat([[0], rest], 0), type_of(tensor)), zeros([0], index_type)
 
 
-def completed(grad: Gradient, tensor: Tensor, missing: Guards) -> Gradient:
-    """``grad``, alive also where only ``missing`` keeps it from being: there it is zero."""
-    for guard in reversed(missing):
+def completed(grad: Gradient, tensor: Tensor, missing: Guards, present: Guards = ()) -> Gradient:
+    """``grad``, alive also where only ``missing`` keeps it from being: there it is zero.
+
+    The zeros are dead, like ``grad``, where ``present`` are not taken.
+    """
+    for index, guard in reversed(list(enumerate(missing))):
+        # A predicate that was computed in a branch is dead with it, and so is what it switches.
+        around = guards_of(tensor.graph).missing(guard.pred, (*present, *missing[:index]))
         other = 1 - guard.side
         if isinstance(grad, IndexedSlices):
             values, indices = no_slices_of(tensor, grad.indices.dtype)
-            values, indices = (switch(part, guard.pred)[other] for part in (values, indices))
+            values, indices = (
+                switch(dead_elsewhere(part, around), guard.pred)[other]
+                for part in (values, indices)
+            )
             grad = IndexedSlices(
                 _either(grad.values, values, guard.side),
                 _either(grad.indices, indices, guard.side),
                 shape_for(tensor),
             )
         else:
-            zeros = switch(zeros_for(tensor), guard.pred)[other]
+            zeros = switch(dead_elsewhere(zeros_for(tensor), around), guard.pred)[other]
             grad = _either(convert_to_tensor(grad), zeros, guard.side)
+    return grad
+
+
+def dead_elsewhere(grad: Tensor, guards: Guards) -> Tensor:
+    """``grad``, dead where ``guards`` are not taken.
+
+    It is so already unless a gradient function made it of nothing in the branch.
+    """
+    context = grad.graph._get_control_flow_context()
+    for guard in guards:
+        pred = guard.pred if context is None else context.AddValue(guard.pred)
+        here = Guard(original(pred), guard.side, pred)
+        if guards_of(grad.graph).missing(grad, (here,)):
+            grad = switch(grad, pred)[guard.side]
     return grad
 
 

@@ -58,6 +58,11 @@ class GuardAnalysis:
         """When ``tensor`` is alive, given that the iteration in which it is runs."""
         return tuple([guard for guard in self.of(tensor) if not guard.is_loop])
 
+    def missing(self, tensor: Tensor, guards: Guards) -> Guards:
+        """Those of ``guards`` that do not hold whenever ``tensor`` is alive."""
+        present = self.of(tensor)
+        return tuple([guard for guard in guards if guard not in present])
+
     def _find(self, op: Operation) -> None:
         stack = [op]
         while stack:

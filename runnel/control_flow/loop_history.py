@@ -150,7 +150,7 @@ class GradState:
         with stack.graph._scopes.override(control_inputs=(), control_flow_context=gradient):
             handle = gradient.AddValue(stack)
             for guard in guards:
-                handle = switch(handle, self.real_value(guard.pred))[guard.side]
+                handle = switch(handle, gradient.AddValue(guard.pred))[guard.side]
             popped = stack_pop_op(handle, elem_type=dtype)
             popped.set_shape(dims)
         self._steps.come_after(popped.op, guarded=bool(guards))

@@ -6,7 +6,8 @@
 of groups is the number of times the filter's input channels go into the input's.
 
 Under NumPy everything is matrix products over columns. Under ``jax.numpy`` a ``platform`` other
-than ``"cpu"`` gets XLA's own convolutions, in the data format given; on a CPU
+than ``"cpu"`` gets XLA's own convolutions, in the data format given; on a CPU oneDNN computes them
+where it is installed (`runnel.ops.onednn_convolution`) and otherwise
 `runnel.ops.conv_formulations` chooses, unless ``formulation`` names one.
 
 float16 and bfloat16 are computed in float32 and rounded once, which is also what XLA does on
@@ -29,7 +30,7 @@ import numpy as np
 
 from runnel.graph.shapes import format_dims
 from runnel.ops import conv_formulations as formulations
-from runnel.ops import conv_phases
+from runnel.ops import conv_phases, onednn_convolution
 from runnel.ops.sliding_window import (
     Array,
     Namespace,
@@ -174,7 +175,9 @@ def conv(
     window, groups, dtype = shape.window, shape.groups, x.dtype
     x = widen(to_channels_last(xp, x, shape.data_format))
     filter = widen(filter)
-    if _is_depthwise(shape, filter.shape[-2]):
+    if _is_for_onednn(xp, onednn_convolution.FORWARD, shape, x.dtype, formulation):
+        y = onednn_convolution.forward(x, filter, window)
+    elif _is_depthwise(shape, filter.shape[-2]):
         y = formulations.depthwise_forward(xp, x, _depthwise_filter(filter, shape), window)
     else:
         choice = formulation or _choose(
@@ -215,7 +218,9 @@ def conv_backprop_filter(
     window, groups, dtype = shape.window, shape.groups, x.dtype
     x = widen(to_channels_last(xp, x, shape.data_format))
     dy = widen(to_channels_last(xp, out_backprop, shape.data_format))
-    if _is_depthwise(shape, filter_sizes[-2]):
+    if _is_for_onednn(xp, onednn_convolution.FILTER_GRADIENT, shape, x.dtype, formulation):
+        gradient = onednn_convolution.filter_gradient(x, dy, filter_sizes, window)
+    elif _is_depthwise(shape, filter_sizes[-2]):
         gradient = formulations.depthwise_filter_gradient(
             xp, x, dy, window, shape.filters // groups
         ).reshape(filter_sizes)
@@ -262,7 +267,9 @@ def conv_backprop_input(
     window, groups, dtype = shape.window, shape.groups, out_backprop.dtype
     dy = widen(to_channels_last(xp, out_backprop, shape.data_format))
     filter = widen(filter)
-    if _is_depthwise(shape, filter.shape[-2]):
+    if _is_for_onednn(xp, onednn_convolution.INPUT_GRADIENT, shape, dy.dtype, formulation):
+        gradient = onednn_convolution.input_gradient(filter, dy, shape.channels, window)
+    elif _is_depthwise(shape, filter.shape[-2]):
         gradient = formulations.depthwise_input_gradient(
             xp, _depthwise_filter(filter, shape), dy, window
         )
@@ -335,6 +342,16 @@ def depthwise_conv2d_native_backprop_input(
 
 def _is_direct(xp: Namespace, platform: str) -> bool:
     return xp is not np and platform != "cpu"
+
+
+def _is_for_onednn(
+    xp: Namespace, direction: int, shape: ConvolutionShape, dtype: Any, formulation: str | None
+) -> bool:
+    if xp is np or formulation not in (None, "onednn"):
+        return False
+    return onednn_convolution.takes(
+        direction, shape.window, dtype, shape.batch, shape.channels, shape.filters, shape.groups
+    )
 
 
 def _is_depthwise(shape: ConvolutionShape, filter_inputs: int) -> bool:

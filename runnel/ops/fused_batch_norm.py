@@ -2,8 +2,7 @@
 
 The statistics are computed in two passes, the mean first and then the mean of the squared
 distances to it: ``E[x^2] - E[x]^2`` loses every digit of the variance when the mean is large. XLA
-fuses each pass into one loop over ``x``, and on a CPU the second reads what the first has left in
-the cache.
+fuses each pass into one loop over ``x``. On a CPU `runnel.ops.channel_sums` has both in one.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import OpDef, register_op
 from runnel.graph.shapes import Dims, format_dims, merge_dims
+from runnel.ops import channel_sums
 from runnel.ops.array_shape import reshape
 from runnel.ops.casting import cast
 from runnel.ops.constants import constant
@@ -146,7 +146,7 @@ for _op in (fused_batch_norm_grad_op, fused_batch_norm_grad_v2_op, fused_batch_n
 class _Layout:
     """Reductions to channels and broadcasts from them, for one concrete ``x``."""
 
-    def __init__(self, x: Any, data_format: str) -> None:
+    def __init__(self, x: Any, data_format: str, platform: str) -> None:
         if x.ndim != len(data_format):
             raise InvalidArgumentError(
                 None,
@@ -159,6 +159,23 @@ class _Layout:
         self.others = tuple(i for i in range(x.ndim) if i != channel)
         self.count = int(np.prod([x.shape[i] for i in self.others]))
         self._column = (-1, *[1] * (x.ndim - channel - 1))
+        self._platform = platform
+        self._channels_last = channel == x.ndim - 1
+
+    def moments(self, xp: Any, x: Any) -> tuple[Any, Any]:
+        """The mean and the variance of each channel."""
+        if channel_sums.can_sum(xp, x, self._platform, self._channels_last):
+            return channel_sums.moments(x)
+        mean = xp.sum(x, axis=self.others) / self.count
+        variance = xp.sum(xp.square(x - self.spread(mean)), axis=self.others) / self.count
+        return mean, variance
+
+    def gradient_sums(self, xp: Any, g: Any, x: Any, mean: Any) -> tuple[Any, Any]:
+        """For each channel, the sum of ``g`` and that of ``g * (x - mean)``."""
+        if channel_sums.can_sum(xp, x, self._platform, self._channels_last):
+            return channel_sums.gradient_sums(g, x, mean)
+        along = xp.sum(g * (x - self.spread(mean)), axis=self.others)
+        return xp.sum(g, axis=self.others), along
 
     def spread(self, vector: Any) -> Any:
         return vector.reshape(self._column)
@@ -193,8 +210,19 @@ def _inverse_deviation(xp: Any, variance: Any, epsilon: float) -> Any:
 
 def _register_forward_kernel(op_def: OpDef, spare_outputs: int) -> None:
     @op_def.kernel
-    def _(xp, x, scale, offset, *old, epsilon, exponential_avg_factor, data_format, is_training):
-        layout = _Layout(x, data_format)
+    def _(
+        xp,
+        x,
+        scale,
+        offset,
+        *old,
+        epsilon,
+        exponential_avg_factor,
+        data_format,
+        is_training,
+        platform,
+    ):
+        layout = _Layout(x, data_format, platform)
         layout.require(scale=scale, offset=offset)
         if not is_training or exponential_avg_factor != 1.0:
             layout.require(mean=old[0], variance=old[1])
@@ -218,8 +246,7 @@ def _statistics(
     if count == 0:
         nothing = xp.zeros(layout.channels, x.dtype)
         return (nothing, nothing), (nothing + xp.nan, nothing + xp.nan)
-    mean = xp.sum(x, axis=layout.others) / count
-    variance = xp.sum(xp.square(x - layout.spread(mean)), axis=layout.others) / count
+    mean, variance = layout.moments(xp, x)
     # What is kept estimates the population's variance (Bessel's correction).
     kept = mean, variance * (count / max(count - 1, 1))
     if factor != 1.0:
@@ -246,15 +273,15 @@ def _backpropagate(
     epsilon: float,
     data_format: str,
     is_training: bool,
+    platform: str,
 ) -> tuple[Any, Any, Any, Any, Any]:
-    layout = _Layout(x, data_format)
+    layout = _Layout(x, data_format, platform)
     layout.require(scale=scale, reserve_space_1=mean, reserve_space_2=variance)
     g, wide, u = widen(y_backprop), widen(x), mean.dtype
     spread = layout.spread
     inverse = _inverse_deviation(xp, widen(variance), epsilon)
     centered = wide - spread(widen(mean))
-    offset_grad = xp.sum(g, axis=layout.others)
-    along = xp.sum(g * centered, axis=layout.others)
+    offset_grad, along = layout.gradient_sums(xp, g, wide, widen(mean))
     gain = inverse * widen(scale)
     if is_training and layout.count:
         # Without what only shifts or only stretches the batch: the statistics undo that.

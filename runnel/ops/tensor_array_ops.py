@@ -301,7 +301,8 @@ def _(xp, array, indices, value, flow):
 def _(xp, array, flow, *, dtype, element_shape_except0):
     values = [array.read(index) for index in range(len(_open(array).values))]
     if not values:
-        dims = _defined(element_shape_except0._dims, "element_shape")
+        rest = array.dims[1:] if array.dims else None
+        dims = _defined(merge_dims(rest, element_shape_except0._dims), "element_shape")
         return np.zeros((0, *dims), dtype.np_dtype), np.zeros([0], np.int64)
     _require_alike([np.shape(value) for value in values], 1)
     lengths = np.array([len(value) for value in values], np.int64)

@@ -9,7 +9,7 @@ segment that uses it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from runnel.graph.device_set import LogicalDevice
@@ -18,7 +18,11 @@ from runnel.passes.known_values import KnownValues
 from runnel.passes.program import Node, Program
 from runnel.passes.state_access import StateAccess
 from runnel.passes.step_resources import Resources
-from runnel.passes.structured import structure_of
+
+Group = tuple[int, ...]
+Part = tuple[int, Group]
+"""A phase, and a group of those nodes in it that compile."""
+Parts = dict[Part, list[Node]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,32 +50,47 @@ def cluster(
     state: StateAccess,
     device: str,
     device_of: Mapping[Node, LogicalDevice] | None = None,
+    fixed: Collection[int] | None = None,
+    group_of: Mapping[Node, Group] | None = None,
 ) -> list[Segment]:
     """The segments of ``program`` in the order in which they run.
 
     ``device`` is the kind of the only device; ``device_of`` says where each node is, if there are
-    several (``runnel.passes.partition``).
+    several (``runnel.passes.partition``). ``fixed`` are, for a program inside a loop, the values
+    from outside for which a segment may be built (``KnownValues``). Only nodes of one group
+    (``group_of``) are compiled together; no group needs a later one.
     """
     resources = Resources(program)
-    on_host: set[int] = set()
+    on_host = resources.roots(program.fetches)  # which another program goes on to use
     while True:
-        known = KnownValues(program, resources, on_host)
+        known = KnownValues(program, resources, on_host, fixed)
         phases, devices = _phases(program, state, device, device_of, known)
-        scattered = _scattered(resources, phases) - on_host
+        parts = _parts(phases, group_of)
+        scattered = _scattered(resources, parts) - on_host
         if not scattered:
             break
         on_host |= scattered  # and what touches them with them
-    _place_constants(program, phases, known.constants)
-    return _segments(program, phases, state, known, devices)
+    _place_constants(program, parts, known.constants)
+    return _segments(program, parts, state, known, devices)
 
 
-def _scattered(resources: Resources, phases: dict[int, list[Node]]) -> set[int]:
+def _parts(phases: dict[int, list[Node]], group_of: Mapping[Node, Group] | None) -> Parts:
+    """The nodes of each phase, those that compile by group."""
+    parts: Parts = {}
+    for phase, nodes in phases.items():
+        for node in nodes:
+            group = group_of[node] if group_of is not None and phase % 2 == 0 else ()
+            parts.setdefault((phase, group), []).append(node)
+    return parts
+
+
+def _scattered(resources: Resources, parts: Parts) -> set[int]:
     """Stacks and arrays that not one compiled segment alone touches."""
-    phase_of = {node: phase for phase, nodes in phases.items() for node in nodes}
+    part_of = {node: part for part, nodes in parts.items() for node in nodes}
     found = set()
     for handle, nodes in resources.touching.items():
-        touched = {phase_of[node] for node in nodes if node in phase_of}
-        if len(touched) > 1 or any(phase % 2 for phase in touched):
+        touched = {part_of[node] for node in nodes if node in part_of}
+        if len(touched) > 1 or any(phase % 2 for phase, _ in touched):
             found.add(handle)
     return found
 
@@ -104,7 +123,7 @@ def _phases(
                 known.note_arrival(node.outputs[0])
                 continue
             device, turn = device_of[node].device_type, turn_of[device_of[node]]
-        host = not known.visit(node, state, device)
+        host = state.stays_on_host(node) or not known.visit(node, state, device)
         if known.is_constant(node):
             phase_of_node[node] = 0
             continue
@@ -117,7 +136,7 @@ def _phases(
             earliest = max(earliest, phase_of_node[control])
         reads: list[Operation] = []
         writes: list[Operation] = []
-        if node.op_def.stateful or not state.handles.isdisjoint(node.inputs):
+        if state.touches(node):
             reads, writes = state.reads(node), state.writes(node)
             for variable in (*reads, *writes):
                 earliest = max(earliest, last_write.get(variable, 0))
@@ -125,7 +144,7 @@ def _phases(
                 earliest = max(earliest, last_read.get(variable, 0))
         # What the outside world sees (prints, Python functions) happens in the program's order.
         effect = host and node.op_def.stateful
-        if structure_of(node) is None:
+        if "touched" not in node.attrs:  # a loop or conditional may do both
             effect = effect and not (reads or writes)
         if effect:
             earliest = max(earliest, last_effect)
@@ -143,44 +162,41 @@ def _phases(
     return phases, devices
 
 
-def _place_constants(
-    program: Program, phases: dict[int, list[Node]], constants: dict[int, Node]
-) -> None:
-    """Adds to each phase the constants that it uses; to the host's first those fetched."""
+def _place_constants(program: Program, parts: Parts, constants: dict[int, Node]) -> None:
+    """Adds to each part the constants that it uses; to the host's first those fetched."""
     used = {
-        phase: dict.fromkeys(v for node in nodes for v in node.inputs if v in constants)
-        for phase, nodes in phases.items()
+        part: dict.fromkeys(v for node in nodes for v in node.inputs if v in constants)
+        for part, nodes in parts.items()
     }
     fetched = [value for value in program.fetches if value in constants]
     if fetched:
-        used.setdefault(1, {}).update(dict.fromkeys(fetched))
-    for phase, values in used.items():
-        phases[phase] = [*(constants[value] for value in values), *phases.get(phase, ())]
+        used.setdefault((1, ()), {}).update(dict.fromkeys(fetched))
+    for part, values in used.items():
+        parts[part] = [*(constants[value] for value in values), *parts.get(part, ())]
 
 
 def _segments(
     program: Program,
-    phases: dict[int, list[Node]],
+    parts: Parts,
     state: StateAccess,
     known: KnownValues,
     devices: list[LogicalDevice],
 ) -> list[Segment]:
-    last_phase_using: dict[int, int] = {}
-    for phase, nodes in phases.items():
+    users: dict[int, set[Part | None]] = {}
+    for part, nodes in parts.items():
         for node in nodes:
             for value in node.inputs:
-                last_phase_using[value] = max(phase, last_phase_using.get(value, -1))
-    beyond = max(phases, default=0) + 1
+                users.setdefault(value, set()).add(part)
     for value in program.fetches:
-        last_phase_using[value] = beyond
+        users.setdefault(value, set()).add(None)
     if devices:
         for node in program.nodes:
             if node.op_def.name == "_Send":
-                last_phase_using[node.inputs[0]] = beyond
+                users.setdefault(node.inputs[0], set()).add(None)
     segments = []
     fetched = set(program.fetches)
-    for phase in sorted(phases):
-        nodes = phases[phase]
+    for part in sorted(parts):
+        phase, nodes = part[0], parts[part]
         defined = {value for node in nodes for value in node.outputs}
         inputs = dict.fromkeys(
             value
@@ -192,7 +208,7 @@ def _segments(
             value
             for node in nodes
             for value in node.outputs
-            if last_phase_using.get(value, -1) > phase
+            if not users.get(value, set()) <= {part}
             and value not in state.handles
             and (value not in known.constants or (phase == 1 and value in fetched))
         ]

@@ -33,6 +33,13 @@ class Frame:
         self.rank = -1
         """Its place among the parent's items."""
 
+    def is_inside(self, other: Frame) -> bool:
+        """True for ``other`` itself and the frames that begin in it."""
+        frame: Frame | None = self
+        while frame is not None and frame is not other:
+            frame = frame.parent
+        return frame is other
+
     def __repr__(self) -> str:
         return f"<Frame {self.name or 'outermost'!r}>"
 

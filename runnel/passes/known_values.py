@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from runnel.graph import dtypes
 from runnel.passes.counters import counters_of
 from runnel.passes.program import Node, Program
 from runnel.passes.state_access import StateAccess
 from runnel.passes.step_resources import (
+    DERIVED,
     MAKERS,
     RESOURCE_OPS,
     Resources,
@@ -38,13 +39,24 @@ class KnownValues:
     """
 
     def __init__(
-        self, program: Program, resources: Resources | None = None, on_host: Iterable[int] = ()
+        self,
+        program: Program,
+        resources: Resources | None = None,
+        on_host: Iterable[int] = (),
+        fixed: Collection[int] | None = None,
     ) -> None:
-        """``resources`` in ``on_host`` (by handle) are left to the host."""
+        """``resources`` in ``on_host`` (by handle) are left to the host.
+
+        ``fixed`` are the values from outside for which a segment may be built; if it is None all
+        small integers are. (In a loop's body, what differs from iteration to iteration is not.)
+        """
         self._infos = program.infos
         self.constants: dict[int, Node] = {}
+        self._fixed = fixed
         self._known: set[int] = {
-            value for value in program.feeds.values() if self._can_specialize(value)
+            value
+            for value in (program.feeds.values() if fixed is None else fixed)
+            if self._can_specialize(value)
         }
         self._root_of = dict(resources.root_of) if resources is not None else {}
         self._on_host = frozenset(on_host)
@@ -52,6 +64,13 @@ class KnownValues:
         """Values that are known from constants and shapes alone."""
         self._pushes_known: dict[int, bool] = {}
         """For each stack, whether all that is pushed on it is certain."""
+        self._growing: set[int] = set()
+        """The handles of arrays that grow when something is written behind their end."""
+        self._grows = False
+        """Whether something is written to one of them."""
+        self._counting: set[int] = set()
+        """Counters of the loops around that run from a known value to a known value."""
+        self._in_branch = False
         self._bounded: dict[int, frozenset[int]] = {}
         """Values with an upper limit that is known, and the known values that say so."""
         self._needs: dict[Node, frozenset[int]] = {}
@@ -99,7 +118,8 @@ class KnownValues:
                 if node.inputs[position] not in self._known:
                     compilable = False
         if not compilable:
-            self._known.update(v for v in node.outputs if self._can_specialize(v))
+            if self._fixed is None:
+                self._known.update(v for v in node.outputs if self._can_specialize(v))
         elif op_def.known_from_shapes or (
             not op_def.stateful and self._known.issuperset(node.inputs)
         ):
@@ -108,6 +128,8 @@ class KnownValues:
                 self._certain.update(node.outputs)
         if compilable and op_def.name in _BOUNDING:
             self._note_bound(node)
+        if op_def.name == "Identity" and node.inputs[0] in self._counting:
+            self._counting.update(node.outputs)
         return compilable
 
     def _note_bound(self, node: Node) -> None:
@@ -134,9 +156,13 @@ class KnownValues:
             return False
         if any(node.inputs[position] not in self._known for position in static_positions(node)):
             return False
-        if name == "TensorArraySizeV3":
+        if handle in self._growing and not self._size_is_known(node):
+            return False
+        if name == "TensorArrayV3" and node.attrs["dynamic_size"]:
+            self._growing.add(handle)
+        elif name == "TensorArraySizeV3":
             self._known.update(node.outputs)
-        elif name == "TensorArrayGradV3":
+        elif name in DERIVED:
             self._root_of[node.outputs[0]] = root
         elif name == "StackPushV2":
             certain = node.inputs[1] in self._certain
@@ -144,6 +170,18 @@ class KnownValues:
         elif name == "StackPopV2" and self._pushes_known.get(root, False):
             self._known.update(node.outputs)
             self._certain.update(node.outputs)
+        return True
+
+    def _size_is_known(self, node: Node) -> bool:
+        """True when the size of a growing array is known after ``node``, once loops have ended."""
+        name = node.op_def.name
+        if name == "TensorArrayWriteV3":
+            self._grows = True
+            index = node.inputs[1]
+            return not self._in_branch and (index in self._known or index in self._counting)
+        if name in ("TensorArrayScatterV3", "TensorArraySplitV3"):
+            self._grows = True
+            return not self._in_branch
         return True
 
     # Loops and conditionals -----------------------------------------------------------------
@@ -220,6 +258,8 @@ class KnownValues:
             for node in reversed(nodes):
                 if needed.isdisjoint(node.outputs) or node.op_def.known_from_shapes:
                     continue
+                if node.op_def.name == "TensorArraySizeV3":
+                    continue  # what makes the array, and lets it grow, says what it needs
                 if structure_of(node) is None:
                     needed.update(node.inputs)
                 else:
@@ -248,7 +288,7 @@ class _Inside:
         given = dict(zip(found.parameters, inputs[1:], strict=True))
         needs: set[int] = set()
         for program in found.programs:
-            inner = self._visit(program, given)
+            inner = self._visit(program, given, in_branch=True)
             if inner is None:
                 return None
             needs |= self._needed(inner, program, given)
@@ -263,12 +303,23 @@ class _Inside:
         if condition is None:
             return None
         inside = {value: value for value in loop.condition.fetches[1:]}
-        body = self._visit(loop.body, given, known=condition._known.intersection(inside))
+        self.counted = self._count(loop, condition, given, inputs)
+        counting: set[int] = set()
+        if self.counted is not None:
+            for position in counters_of(loop).steps:
+                if inputs[position] in self._outside._known:
+                    counting.add(loop.variables[position])
+        known = condition._known.intersection(inside)
+        body = self._visit(loop.body, given, known, counting)
         if body is None:
             return None
         needs = self._needed(condition, loop.condition, given)
         needs |= self._needed(body, loop.body, given)
-        self.counted = self._count(loop, condition, given, inputs)
+        if condition._grows or body._grows:
+            if self.counted is None:
+                logger.debug("an array grows in a loop, and how often it runs is not known")
+                return None
+            needs |= self.counted
         if _grows_stack(loop):
             bound = self._bound(loop, condition, given, inputs)
             if bound is None:
@@ -278,7 +329,12 @@ class _Inside:
         return frozenset(needs)
 
     def _visit(
-        self, program: Program, given: dict[int, int], known: Iterable[int] = ()
+        self,
+        program: Program,
+        given: dict[int, int],
+        known: Iterable[int] = (),
+        counting: Iterable[int] = (),
+        in_branch: bool = False,
     ) -> KnownValues | None:
         outside = self._outside
         inner = KnownValues(program, Resources(program), outside._on_host)
@@ -286,6 +342,10 @@ class _Inside:
         inner._known.update(known)
         inner._certain = {p for p, value in given.items() if value in outside._certain}
         inner._pushes_known = outside._pushes_known
+        inner._growing = {p for p, value in given.items() if value in outside._growing}
+        inner._counting = {p for p, value in given.items() if value in outside._counting}
+        inner._counting.update(counting)
+        inner._in_branch = in_branch or outside._in_branch
         for parameter, value in given.items():
             if value in outside._root_of:
                 inner._root_of[parameter] = outside._root_of[value]
@@ -296,6 +356,7 @@ class _Inside:
             if not inner.visit(node, access, self._device):
                 logger.debug("%r is interpreted with what is around it", node.op.name)
                 return None
+        outside._grows = outside._grows or inner._grows
         return inner
 
     def _needed(self, inner: KnownValues, program: Program, given: dict[int, int]) -> set[int]:

@@ -8,6 +8,10 @@ whatever else is not named here stay in float32. So a step has
 * a cast where a 16-bit value meets an operation that wants float32, and back,
 * none between operations that can pass 16-bit values on to each other.
 
+The rewrite is one of programs in any form: with loops and conditionals as nodes, whose programs it
+goes into, or as primitives, where a cast is in the iteration and in the branch of the value that it
+casts. What goes around a loop stays in float32.
+
 float16 has a small range: gradients underflow unless the loss is scaled up
 (`runnel.train.loss_scale_optimizer`). bfloat16 has the range of float32.
 """
@@ -19,6 +23,7 @@ from runnel.graph.dtypes import DType
 from runnel.graph.registry import get_op_def
 from runnel.passes.program import Node, Program, ValueInfo
 from runnel.passes.structured import map_programs
+from runnel.passes.variable_reads import is_variable_read
 
 PRODUCTS = frozenset(
     {
@@ -190,6 +195,8 @@ class _Rewriting:
         """Values computed in 16 bits whose float32 version nobody has asked for yet."""
         self._nodes: list[Node] = []
         self._moved: dict[Node, Node] = {}
+        # Where reads have not been made explicit, each use of a variable reads it anew.
+        self._variables = {v for n in program.nodes if is_variable_read(n) for v in n.outputs}
 
     def run(self) -> Program:
         program = self._program
@@ -229,10 +236,15 @@ class _Rewriting:
         return value
 
     def _narrow(self, value: int, user: Node) -> int:
-        if value not in self._low_of:
-            self._low_of[value] = narrow = self._new_value(value, self._dtype)
-            self._cast(value, narrow, user)
-        return self._low_of[value]
+        narrow = self._low_of.get(value)
+        if narrow is None:
+            narrow = self._new_value(value, self._dtype)
+            if value in self._variables:
+                self._cast(value, narrow, user, tuple([self._moved[c] for c in user.control]))
+            else:
+                self._low_of[value] = narrow
+                self._cast(value, narrow, user)
+        return narrow
 
     def _widen(self, value: int, user: Node) -> None:
         self._owed.discard(value)
@@ -241,11 +253,11 @@ class _Rewriting:
     def _new_value(self, like: int, dtype: DType) -> int:
         return self._program.new_value(ValueInfo(dtype, self._program.infos[like].dims))
 
-    def _cast(self, source: int, target: int, user: Node) -> None:
+    def _cast(self, source: int, target: int, user: Node, control: tuple[Node, ...] = ()) -> None:
         infos = self._program.infos
         attrs = {
             "SrcT": infos[source].dtype.base_dtype,
             "DstT": infos[target].dtype.base_dtype,
             "Truncate": False,
         }
-        self._nodes.append(Node(user.op, get_op_def("Cast"), (source,), (target,), (), attrs))
+        self._nodes.append(Node(user.op, get_op_def("Cast"), (source,), (target,), control, attrs))

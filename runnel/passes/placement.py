@@ -1,9 +1,10 @@
 """Placement: a device for each operation of a step, and the reason for it.
 
-Operations that must share a device form a *group*: those of one colocation group (``_class``), and
-those that pass a reference or a resource handle, with the variable or queue behind it. A group is
-placed on a device that every wish in it admits and that has a kernel for each of its operations;
-of several, on the one that a variable in it already lives on, or the first in order of preference:
+Operations that must share a device form a *group*: those of one colocation group (``_class``);
+those that pass a reference or a resource handle, with the variable or queue behind it; and what
+hands a value to a loop's first or next iteration, with the ``Merge`` that takes it. A group is
+placed on a device that every wish in it admits and that has a kernel for each of its operations; of
+several, on the one that a variable in it already lives on, or the first in order of preference:
 accelerators before the CPU, lower numbers first. What only makes or measures a value (a constant, a
 shape) goes where the value is.
 """
@@ -17,8 +18,11 @@ from typing import Any
 from runnel.graph import dtypes
 from runnel.graph.device import DeviceSpec, parsed_device
 from runnel.graph.device_set import DeviceSet, LogicalDevice
+from runnel.graph.loop_edges import MERGES, NEXT_ITERATIONS
 from runnel.graph.operation import Operation, Tensor
+from runnel.ops.control_flow import ENTERS
 from runnel.passes import placement_errors as mistakes
+from runnel.passes.cost_model import Speeds
 from runnel.passes.kernel_devices import KERNEL, MISSING, follows_values, service
 from runnel.passes.state_access import variable_name
 
@@ -57,9 +61,16 @@ class Group:
 class Placement:
     """The devices of the operations of a step."""
 
-    def __init__(self, devices: DeviceSet, placed: Mapping[Operation, Placed]) -> None:
+    def __init__(
+        self,
+        devices: DeviceSet,
+        placed: Mapping[Operation, Placed],
+        speeds: Speeds | None = None,
+    ) -> None:
         self.devices = devices
         self.placed = placed
+        self.speeds = speeds
+        """The speeds by which devices were chosen; None where there was no choice."""
 
     def device_of(self, op: Operation) -> LogicalDevice:
         """The device of ``op``."""
@@ -69,6 +80,12 @@ class Placement:
         """The devices that have something to run, in the order of the set."""
         used = {placed.device for placed in self.placed.values()}
         return [device for device in self.devices if device in used]
+
+
+def _begins_iteration(op: Operation) -> bool:
+    """True for what hands a loop variable to an iteration: its value is there in that one only."""
+    name = op.op_def.name
+    return name in NEXT_ITERATIONS or (name in ENTERS and not op.attrs["is_constant"])
 
 
 def _outermost(context: Any) -> Any:
@@ -114,7 +131,9 @@ class Placer:
                 name = group if isinstance(group, str) else group.decode()
                 self._parent[self._root(name)] = root
             for tensor in op.inputs:
-                if self.is_reference_edge(tensor, op):
+                if self.is_reference_edge(tensor, op) or (
+                    op.op_def.name in MERGES and _begins_iteration(tensor.op)
+                ):
                     self._parent[self._root(tensor.op)] = self._root(op)
         by_root: dict[object, Group] = {}
         for op in self._operations:
@@ -158,6 +177,9 @@ class Placer:
                     self._add_wish(group, anchor, anchor.device, op)
 
     def _touches(self, op: Operation) -> bool:
+        """True for what must give way: it uses another's state, or hands values to it."""
+        if _begins_iteration(op):
+            return True
         return any(self.is_reference_edge(tensor, op) for tensor in op.inputs)
 
     @staticmethod
@@ -178,9 +200,12 @@ class Placer:
             return
         assert group.wished_by is not None
         if self._touches(op):
+            relation = "uses the state of"
+            if _begins_iteration(op):
+                relation = "must be with"
             group.notes[op] = (
-                f"its own wish {device} is ignored: it uses the state of "
-                f"{group.wished_by.name!r}, which is on {group.spec.to_string()}"
+                f"its own wish {device} is ignored: it {relation} {group.wished_by.name!r}, "
+                f"which is on {group.spec.to_string()}"
             )
         elif self._soft:
             group.notes[op] = (

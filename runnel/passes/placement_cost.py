@@ -11,11 +11,11 @@ it to the CPU, away from the steps that train it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from runnel.graph.device_set import DeviceSet, LogicalDevice
 from runnel.graph.operation import Operation, Tensor
-from runnel.passes.cost_model import SPEEDS, seconds, transfer_seconds
+from runnel.passes.cost_model import Speeds
 from runnel.passes.placement import Placed, Placement, Placer
 from runnel.passes.program import Program
 
@@ -30,8 +30,12 @@ def improve(
     program: Program,
     placement: Placement,
     homes: Mapping[tuple[str, str], LogicalDevice],
+    speeds: Callable[[], Speeds] = Speeds,
 ) -> Placement:
-    """``placement``, or a better one that differs in what nobody has decided."""
+    """``placement``, or a better one that differs in what nobody has decided.
+
+    ``speeds`` is asked for the speeds of the machine, if there is a choice at all.
+    """
     devices = placement.devices
     if len({device.hardware for device in devices}) == 1:
         return placement  # they share one processor: nothing to gain
@@ -41,7 +45,8 @@ def improve(
     movable = {op for op in operations if len(placement.placed[op].free) > 1}
     if not movable:
         return placement
-    step = _Step(program, operations, devices)
+    known = speeds()
+    step = _Step(program, operations, devices, known)
     default = {op: placement.placed[op].device for op in operations}
     groups = _groups(operations, devices, homes)
     choices = {op: _choices(groups[op], placement) for op in movable}
@@ -59,14 +64,14 @@ def improve(
         if time < allowed and time < best_time:
             best, best_time, what = candidate, time, name
     if best is default:
-        return placement
+        return Placement(devices, placement.placed, known)
     saved = step.simulate(default)
     reason = f"cost model: {what} ({best_time * 1e6:.0f} against {saved * 1e6:.0f} us)"
     placed = dict(placement.placed)
     for op, device in best.items():
         if device is not default[op]:
             placed[op] = Placed(device, reason, placed[op].free)
-    return Placement(devices, placed)
+    return Placement(devices, placed, known)
 
 
 def _groups(
@@ -95,7 +100,10 @@ def _choices(
 class _Step:
     """A step to be simulated: operations in order, and who needs whose values."""
 
-    def __init__(self, program: Program, operations: list[Operation], devices: DeviceSet) -> None:
+    def __init__(
+        self, program: Program, operations: list[Operation], devices: DeviceSet, speeds: Speeds
+    ) -> None:
+        self.speeds = speeds
         self._operations = operations
         self._devices = devices
         members = set(operations)
@@ -114,10 +122,10 @@ class _Step:
                 self._fetched.append(by_value[value])
         self._cost: dict[tuple[Operation, str], float] = {}
 
-    def _seconds(self, op: Operation, kind: str) -> float:
-        found = self._cost.get((op, kind))
+    def _seconds(self, op: Operation, device: LogicalDevice) -> float:
+        found = self._cost.get((op, device.hardware))
         if found is None:
-            found = self._cost[op, kind] = seconds(op, kind)
+            found = self._cost[op, device.hardware] = self.speeds.seconds(op, device)
         return found
 
     def simulate(self, assignment: Mapping[Operation, LogicalDevice]) -> float:
@@ -128,8 +136,8 @@ class _Step:
         host = self._devices.host
         ends = [run.arrival(t, assignment.get(t.op, host), host) for t in self._fetched]
         ends += run.free_at.values()
-        used = {device.hardware: device.device_type for device in assignment.values()}
-        overhead = sum(SPEEDS.get(kind, SPEEDS["CPU"]).step for kind in used.values())
+        used = {device.hardware: device for device in assignment.values()}
+        overhead = sum(self.speeds.of(device).step for device in used.values())
         return max(ends, default=0.0) + overhead
 
     def earliest_finish(
@@ -204,7 +212,7 @@ class _Run:
         start = made[0] if made is not None and tensor not in self._step._fed else 0.0
         if source is device or tensor.op.type == "Const":
             return start
-        return start + transfer_seconds(tensor, source.hardware == device.hardware)
+        return start + self._step.speeds.transfer_seconds(tensor, source, device)
 
     def _inputs_at(self, op: Operation, device: LogicalDevice) -> Iterable[tuple[Tensor, float]]:
         for tensor in self._step._inputs[op]:
@@ -220,7 +228,7 @@ class _Run:
         """When ``op`` would be done on ``device``."""
         start = max([at for _, at in self._inputs_at(op, device)], default=0.0)
         start = max(start, self.free_at.get(device.hardware, 0.0))
-        return start + self._step._seconds(op, device.device_type)
+        return start + self._step._seconds(op, device)
 
     def add(self, op: Operation, device: LogicalDevice) -> None:
         """Runs ``op`` on ``device``."""

@@ -24,13 +24,16 @@ from runnel.passes.variable_reads import is_variable_read
 logger = logging.getLogger("runnel")
 
 
-def raise_control_flow(program: Program) -> Program | None:
-    """``program`` with structured nodes for primitives; None when it is not well-formed."""
+def raise_control_flow(program: Program, swaps: bool = True) -> Program | None:
+    """``program`` with structured nodes for primitives; None when it is not well-formed.
+
+    ``swaps`` is false where ``swap_memory`` means nothing: the device has the host's memory.
+    """
     if any(node.op_def.allows_uninitialized for node in program.nodes if node.op_def.host):
         # A branch on whether a variable is initialised reads it only where it is.
         logger.debug("a step stays dynamic: it asks whether a variable is initialised")
         return None
-    raising = Raising(program)
+    raising = Raising(program, swaps)
     try:
         _note_variables(raising)
         frames = Frames(program)
@@ -185,6 +188,8 @@ class _FrameRaiser:
         self._item_of[node] = item
         self.items.append(item)
         kind = node.op_def.name
+        if kind == "StackPushV2" and node.attrs["swap_memory"] and self._raising.swaps:
+            self._raising.swapped.add(item.inputs[0])
         if kind in MERGES:
             self.regions.add_merge(item)
             return item
@@ -263,6 +268,7 @@ class _FrameRaiser:
             raising.finish(header, [*variables, *invariants], results),
             raising.finish(body, [*variables, *invariants, *extras], nexts),
             tuple(exits),
+            any(not raising.swapped.isdisjoint(item.inputs) for item in self.items),
         )
         inputs = (*firsts, *invariants)
         outputs = tuple(node.outputs[0] for node in self._exits)

@@ -76,8 +76,9 @@ class Item:
 class Raising:
     """A program whose control flow is being raised: what is known of its values."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, swaps: bool) -> None:
         self.program = program
+        self.swaps = swaps
         self.alias: dict[int, int] = {}
         self.variables: dict[int, Node] = {}
         """The node that makes each variable, by the number of its handle."""
@@ -85,6 +86,8 @@ class Raising:
         """Values that denote a variable."""
         self.stands_for: dict[int, int] = {}
         """The handle that ``<variable>/read`` stands for, by the value of the latter."""
+        self.swapped: set[int] = set()
+        """The stacks on which loops with ``swap_memory`` push."""
         self.producers = program.producers()
         self.used = {value for node in program.nodes for value in node.inputs}
         self.used.update(program.fetches)

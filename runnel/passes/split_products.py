@@ -2,7 +2,7 @@
 
 * ``matmul(concat([x_t, h], 1), w)``, where ``x_t`` is read from a TensorArray that was filled
   before the loop, is ``matmul(x_t, w_x) + matmul(h, w_h)``; the first is computed for all
-  iterations at once, before the loop.
+  iterations at once, before the loop (unless it has ``swap_memory``: they would all be kept).
 * Of ``matmul(a, w, transpose_b=True)``, split into parts, only those that are used are computed:
   the gradient of ``h``, but not that of an input that nobody asked for.
 * A constant part of the weights is cut out once, before the loop: XLA takes a slice to be free and
@@ -77,7 +77,7 @@ class _Products:
             elif node.op_def.name == "MatMul" and not node.attrs["transpose_a"]:
                 if node.attrs["transpose_b"]:
                     self._drop_unused(node, users)
-                else:
+                elif not self._loop.swap_memory:
                     self._hoist(node, producers)
         return self._rebuilt() if self._replaced else None
 

@@ -19,6 +19,9 @@ class StateAccess:
     its value at that point); the output of an update, in contrast, is the value it left.
     """
 
+    on_host: frozenset[Node] = frozenset()
+    """Nodes that are not compiled although they could be."""
+
     def __init__(self, program: Program) -> None:
         self.variable_of: dict[int, Operation] = {}
         self.handles: set[int] = set()
@@ -59,3 +62,11 @@ class StateAccess:
             self.variable_of[node.inputs[p]]
             for p in (*node.op_def.updates, *node.op_def.overwrites)
         ]
+
+    def touches(self, node: Node) -> bool:
+        """True when ``node`` may read or replace state."""
+        return node.op_def.stateful or not self.handles.isdisjoint(node.inputs)
+
+    def stays_on_host(self, node: Node) -> bool:
+        """True for what is not to be compiled."""
+        return node in self.on_host

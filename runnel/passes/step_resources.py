@@ -1,7 +1,7 @@
 """Stacks and TensorArrays: what lives for one step, and which operations touch it.
 
 A compiled segment keeps them in buffers of fixed size, so all that touches one must be in the same
-segment, and a TensorArray's size must be known.
+segment, and a TensorArray's size must be known; also to what size it grows, if it does.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ from runnel.graph import dtypes
 from runnel.passes.program import Node, Program
 
 MAKERS = frozenset({"StackV2", "TensorArrayV3"})
-_DERIVED = "TensorArrayGradV3"
+DERIVED = frozenset({"TensorArrayGradV3", "TensorArrayGradWithShape"})
 _STATIC_INPUTS = {
+    "StackV2": (0,),
     "_StackPopJoined": (1,),
     "TensorArrayV3": (0,),
+    "TensorArrayGradWithShape": (2,),
     "TensorArrayGatherV3": (1,),
     "TensorArrayScatterV3": (1,),
     "TensorArraySplitV3": (2,),
 }
-RESOURCE_OPS = MAKERS | {
+RESOURCE_OPS = MAKERS.union(DERIVED) | {
     "StackPushV2",
     "StackPopV2",
     "_StackPopJoined",
@@ -32,7 +34,6 @@ RESOURCE_OPS = MAKERS | {
     "TensorArrayScatterV3",
     "TensorArrayConcatV3",
     "TensorArraySplitV3",
-    "TensorArrayGradV3",
     "TensorArrayCloseV3",
 }
 _HOST_ELEMENTS = frozenset({dtypes.string, dtypes.variant, dtypes.resource})
@@ -44,9 +45,7 @@ def static_positions(node: Node) -> tuple[int, ...]:
 
 
 def can_be_buffer(node: Node) -> bool:
-    """False for what has no form of fixed size."""
-    if node.op_def.name == "TensorArrayV3" and node.attrs["dynamic_size"]:
-        return False
+    """False for what only the host has."""
     element = node.attrs.get("elem_type") or node.attrs.get("dtype") or node.attrs.get("T")
     return element is None or element.base_dtype not in _HOST_ELEMENTS
 
@@ -63,7 +62,7 @@ class Resources:
                 root = self.root_of.get(value)
                 if root is not None:
                     self.touching[root].append(node)
-                    if node.op_def.name == _DERIVED:
+                    if node.op_def.name in DERIVED:
                         self.root_of[node.outputs[0]] = root
             if node.op_def.name in MAKERS:
                 handle = node.outputs[0]

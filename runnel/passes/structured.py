@@ -27,7 +27,8 @@ class Loop:
     The node takes the first value of each variable, then the invariants. ``condition`` is fed
     variables and invariants; it gives the predicate and then what ``body`` uses of it, which is
     fed variables, invariants and that. ``body`` gives the variables of the next iteration. The
-    node gives the last value of the variables at ``exits``.
+    node gives the last value of the variables at ``exits``. With ``swap_memory``, what is kept of
+    all iterations should be little, or not in the memory of the device.
     """
 
     variables: tuple[int, ...]

@@ -8,7 +8,8 @@ sum.
 
 Only in a loop that pops what another has pushed: there ``a``, or something of its size, has been
 kept for every iteration anyway. Where ``a`` is what was popped, and the loop needs it for nothing
-else, all of it is popped at once after the loop.
+else, all of it is popped at once after the loop. A loop with ``swap_memory`` is left as it is: what
+it keeps is not to be in the device's memory all at once.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def sum_after_loops(program: Program) -> Program:
     moved: dict[Node, Node] = {}
     for node in program.nodes:
         found = structure_of(node)
-        new = _Sums(program, node, found).run() if isinstance(found, Loop) else None
+        new = None
+        if isinstance(found, Loop) and not found.swap_memory:
+            new = _Sums(program, node, found).run()
         if new is None:
             new = [node]
             if any(control in moved for control in node.control):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from runnel.passes.state_access import StateAccess
 from runnel.passes.structured import Loop, structure_of, touched_by
 from runnel.runtime import verification
 from runnel.runtime.structured_code import StructuredCall
+
+if TYPE_CHECKING:
+    from runnel.runtime.stretch import Stretches
 
 
 class Instruction(NamedTuple):
@@ -64,13 +67,46 @@ class Code:
     """The slot of what loops look at: a ``StepWatch``, or compiled the number of the run."""
 
 
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """The state that a code takes after its inputs and gives after its outputs, as values."""
+
+    reads: list[tuple[Operation, Node | None]]
+    """Variables, each with the node that needs it initialised, if one does."""
+    writes: list[Operation]
+    random: list[Operation]
+    """Random ops: the code takes the streams, and says by how much each has moved."""
+
+
+def pass_state(code: Code) -> Passed:
+    """Makes ``code`` a function of values: it takes state, and gives what becomes of it."""
+    passed = Passed(
+        [(variable, node) for variable, _, node in code.loads],
+        [variable for variable, _ in code.stores],
+        [op for op, _, _ in code.streams],
+    )
+    code.inputs += [slot for _, slot, _ in code.loads]
+    code.inputs += [stream for _, stream, _ in code.streams]
+    code.outputs += [slot for _, slot in code.stores]
+    code.outputs += [drawn for _, _, drawn in code.streams]
+    code.loads, code.stores, code.streams = [], [], []
+    return passed
+
+
 class _Lowering:
     """Allocates slots, reusing those whose value is dead, and emits instructions."""
 
     def __init__(
-        self, program: Program, segment: Segment, state: StateAccess, device: str, tier: str
+        self,
+        program: Program,
+        segment: Segment,
+        state: StateAccess,
+        device: str,
+        tier: str,
+        stretches: Stretches | None,
     ) -> None:
         self.program = program
+        self.stretches = stretches
         self.segment = segment
         self.state = state
         self.device = device
@@ -195,7 +231,7 @@ class _Lowering:
             call = TracedCall(node, self.device, None, False, self._outputs(node))
             self._lower_inside(call, node)
         else:
-            call = StructuredCall(node, self.program.infos, self.device)
+            call = StructuredCall(node, self.program.infos, self.device, self.stretches)
         if code.watch is None:
             code.watch = self._pinned_slot()
         if self.tier != COMPILED:
@@ -300,9 +336,19 @@ class _Lowering:
         )
 
 
-def lower(program: Program, segment: Segment, state: StateAccess, device: str, tier: str) -> Code:
-    """The instructions of ``segment`` for a tier."""
-    return _Lowering(program, segment, state, device, tier).run()
+def lower(
+    program: Program,
+    segment: Segment,
+    state: StateAccess,
+    device: str,
+    tier: str,
+    stretches: Stretches | None = None,
+) -> Code:
+    """The instructions of ``segment`` for a tier.
+
+    ``stretches`` makes what can be compiled inside an interpreted loop or conditional so.
+    """
+    return _Lowering(program, segment, state, device, tier, stretches).run()
 
 
 def check_assigned(call: Callable[..., Any], dims: Dims) -> Callable[..., Any]:

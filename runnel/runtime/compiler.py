@@ -25,7 +25,7 @@ from runnel.passes.program import Node
 from runnel.passes.step_resources import RESOURCE_OPS
 from runnel.passes.structured import structure_of
 from runnel.runtime import buffer_ops, verification
-from runnel.runtime.buffers import Effects, NotCompilable
+from runnel.runtime.buffers import Effects, NotCompilable, host_memory
 from runnel.runtime.code import Code, Instruction, require_assignable
 from runnel.runtime.device_memory import needed_bytes
 from runnel.runtime.interpreter import as_op_error
@@ -193,7 +193,8 @@ class _Trace:
                     require_assignable(np.shape(result), call.assigned_dims)
                 if verification.enabled and structure_of(node) is None:
                     verification.verify(node, call.outputs, result)
-            except NotCompilable:
+            except NotCompilable as reason:
+                reason.node = node  # at last the outermost that it is in
                 raise
             except Exception as error:
                 raise as_op_error(error, node, values) from error
@@ -345,12 +346,14 @@ def compile_segment(
         old = {index: donated_values[position] for index, position in gates.items()}
         run = None if code.watch is None else start[code.watch]
         checks = Checks()
-        trace = _Trace(code, list(start), checks, platform, Effects(run, start))
+        host = host_memory(platform)
+        trace = _Trace(code, list(start), checks, platform, Effects(run, start, host))
         trace.run(old)
         holds = checks.hold()
         if checks.gated_early:
             # Once more, with updates gated by every check of the segment.
-            again = _Trace(code, list(start), Checks(holds), platform, Effects(run, start))
+            effects = Effects(run, start, host)
+            again = _Trace(code, list(start), Checks(holds), platform, effects)
             again.run(old, trace.recorded)
             trace = again
         slots = trace.slots
@@ -374,6 +377,8 @@ def compile_segment(
             else:
                 outputs.append(value)
         outputs += [count for count in drawn if hasattr(count, "aval")]
+        if holds is None and platform == "cpu":
+            holds = jnp.asarray(True)  # which is there when the call has ended
         return new_states, outputs, holds, trace.effects.large_buffers(platform)
 
     with compile_lock, jax.enable_x64(True):

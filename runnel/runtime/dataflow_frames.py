@@ -39,7 +39,7 @@ class Iteration:
 class Running:
     """A frame that runs: one execution of a loop."""
 
-    __slots__ = ("layout", "parent", "iterations", "arrived", "constants", "exited")
+    __slots__ = ("layout", "parent", "iterations", "arrived", "entered", "constants", "exited")
 
     def __init__(self, layout: Layout, parent: Iteration | None) -> None:
         self.layout = layout
@@ -47,6 +47,8 @@ class Running:
         self.iterations: dict[int, Iteration] = {}
         self.arrived = 0
         """How many Enters have run."""
+        self.entered: list[tuple[Task, Any]] | None = None
+        """What has entered, while the loop has not begun; None where it begins with what it has."""
         self.constants: list[tuple[Task, Any]] = []
         self.exited: set[int] = set()
 

@@ -58,8 +58,13 @@ def require_memory(needed: int, device: Any, nodes: Sequence[Node], name: str) -
             None,
             nodes[-1].op,
             f"{_described(nodes, name)}, needs {_amount(needed)} of memory; {name} has "
-            f"{_amount(free)} free. Nothing has been changed. {_ADVICE}",
+            f"{_amount(free)} free. It has changed nothing. {_ADVICE}",
         )
+
+
+def is_device_error(error: RuntimeError) -> bool:
+    """True for what JAX raises when a device fails (known by name: JAX need not be loaded)."""
+    return type(error).__name__ == "JaxRuntimeError"
 
 
 def device_error(

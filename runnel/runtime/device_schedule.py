@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from runnel.graph.operation import Operation
-from runnel.ops.send_recv import rendezvous_key
 from runnel.passes.cluster import Segment
 from runnel.passes.partition import Partition, is_constant
 from runnel.passes.program import Node
@@ -58,16 +57,9 @@ class DeviceSchedule:
         # A receiver may want the value itself, not an array: to compile for it, or on the host.
         arrays = {v for s in segments if s.compilable for v in s.inputs if v not in s.specialized}
         for send, recv in partition.recv_of.items():
-            value, received = send.inputs[0], recv.outputs[0]
-            transfer = Transfer(
-                value,
-                received,
-                partition.device_of[recv],
-                rendezvous_key(send.attrs),
-                received not in arrays,
-            )
-            if value in made_by:
-                self.steps[made_by[value]].transfers.append(transfer)
+            transfer = Transfer.of(partition, send, by_value=recv.outputs[0] not in arrays)
+            if transfer.source in made_by:
+                self.steps[made_by[transfer.source]].transfers.append(transfer)
             else:
                 self.fed.append(transfer)
 

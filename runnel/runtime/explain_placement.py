@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,10 +54,13 @@ class PlacementExplanation:
         devices: Iterable[LogicalDevice],
         entries: list[Entry],
         crossings: list[Crossing],
+        speeds: Sequence[str] = (),
     ) -> None:
         self.devices = list(devices)
         self.entries = entries
         self.crossings = crossings
+        self.speeds = list(speeds)
+        """The speeds that the cost model went by, one line each; empty if it had no choice."""
         self._by_name = {entry.operation.name: entry for entry in entries}
 
     def __getitem__(self, name: str) -> Entry:
@@ -85,6 +88,8 @@ class PlacementExplanation:
         for c in self.crossings:
             route = f"{_short(c.source)} -> {_short(c.destination)}"
             lines.append(f"  {c.tensor}  {route}  ({c.consumers} consumers)")
+        if self.speeds:
+            lines += ["", "What the cost model went by:", *(f"  {line}" for line in self.speeds)]
         return "\n".join(lines)
 
     def to_html(self) -> str:
@@ -135,7 +140,8 @@ def explain_placement(
     entries = [
         Entry(op, placed.device.name, placed.reason) for op, placed in placement.placed.items()
     ]
-    return PlacementExplanation(devices.devices, entries, _crossings(program, placement))
+    speeds = placement.speeds.described(devices.devices) if placement.speeds is not None else ()
+    return PlacementExplanation(devices.devices, entries, _crossings(program, placement), speeds)
 
 
 def _resolve(graph_or_session: Any, config: Any) -> tuple[Graph, SessionDevices]:

@@ -13,7 +13,7 @@ from runnel.passes.counters import Counters
 from runnel.passes.known_values import FEW_ITERATIONS
 from runnel.passes.program import Node
 from runnel.passes.structured import Loop, nested_nodes
-from runnel.runtime.buffers import NotCompilable, StackHandle
+from runnel.runtime.buffers import ArrayHandle, NotCompilable, StackHandle
 from runnel.runtime.loop_watch import is_short, stoppable_loop
 
 
@@ -63,11 +63,16 @@ class LoopTrace:
 
         few = times is not None and times <= FEW_ITERATIONS
         handles = around.settle(attempt, times if few or self._counters.exact else None)
-        growth = around.growths(attempt, handles)
+        after = around.outcome(attempt, handles)
         self._require_same_shapes(firsts)
         checked = bool(self._nodes)
         stacks = [h for h in handles if isinstance(h, StackHandle)]
-        start_of = {h: self._effects.contents[h] for h in stacks}
+        arrays = [h for h in handles if isinstance(h, ArrayHandle)]
+        start_of = {h: self._effects.contents[h] for h in handles}
+        growth = {
+            h: (max(0, after[h].bound - start_of[h].bound), after[h].least - start_of[h].least)
+            for h in stacks
+        }
         total = {h: start_of[h].bound + growth[h][0] * (times or 0) for h in stacks}
 
         def body(carry: Any) -> Any:
@@ -83,6 +88,8 @@ class LoopTrace:
                     content.least = start_of[handle].least
                     if move < 0:  # as few as before the last iteration
                         content.least += move * (times - 1) if exact and times else -content.bound
+                for handle in arrays:  # which may have grown in an iteration before
+                    self._effects.contents[handle].bound = after[handle].bound
                 following, holds = self._iteration(variables, own, None)
                 return following, around.carried(own, handles), holds
             finally:
@@ -118,6 +125,10 @@ class LoopTrace:
                 content.least += growth[handle][1] * times
             elif growth[handle][1] < 0:
                 content.least = 0
+        for handle in arrays:
+            content = after[handle].with_arrays(self._effects.contents[handle].arrays)
+            content = content.after_loop(start_of[handle], self, exact)
+            self._effects.contents[handle] = content
         if self._condition_has_effects():
             self._run_condition(variables, state, around.owner.checks)  # the one that was false
         if checked:
@@ -155,7 +166,7 @@ class LoopTrace:
         own = state if handles is None else around.copied(state)
         checks = around.owner.checks.inside()
         for position, (least, greatest) in self._ranges.items():
-            self._effects.note_range(variables[position], least, greatest)
+            self._effects.note_range(variables[position], least, greatest, self)
         _, *extras = self._run_condition(variables, own, around.owner.checks.inside())
         inputs = [*variables, *self._invariants, *extras]
         following = around.run_program(self._body, inputs, own, checks)

@@ -77,9 +77,17 @@ def placement_page(explanation: PlacementExplanation) -> str:
             _table("operations", ("Operation", "Type", "Device", "Why", "Made at"), rows),
             f"<h2>Sent between devices ({len(crossings)})</h2>",
             _table("sent", ("Value", "From", "To", "Consumers"), crossings),
+            *_speeds(explanation),
             f"<script>{_FILTER}</script></body></html>",
         ]
     )
+
+
+def _speeds(explanation: PlacementExplanation) -> list[str]:
+    if not explanation.speeds:
+        return []
+    items = "".join(f"<li>{escape(line)}</li>" for line in explanation.speeds)
+    return ["<h2>What the cost model went by</h2>", f'<ul id="speeds">{items}</ul>']
 
 
 def _table(name: str, heads: tuple[str, ...], rows: list[str]) -> str:

@@ -30,7 +30,7 @@ from runnel.runtime.interpreter import uninitialized
 from runnel.runtime.random_streams import RandomStreams
 from runnel.runtime.session_devices import SessionDevices
 from runnel.runtime.state import Cell, StateStore, as_numpy
-from runnel.runtime.straight_line import StraightLine
+from runnel.runtime.straight_line import StraightLine, WholeStep
 from runnel.runtime.tiers import ALWAYS, SegmentRunner
 from runnel.runtime.waiting_plan import WaitingPlan
 
@@ -57,6 +57,8 @@ class _Ready:
     executor: Executor
     fetched_cells: dict[int, tuple[Cell, Operation]]
     """Variables that are fetched: they are read when everything else has run."""
+    whole: WholeStep | None
+    """The same step with less around it, when it is a single segment."""
 
 
 _LARGE = 1 << 20
@@ -114,7 +116,9 @@ class StepPlan:
         fetched_cells = {}
         raised = self._without_primitives(program)
         if raised is None:
-            executor = DataflowPlan(program, store, streams, devices.default.device_type)
+            if self._precision is not None:
+                program = mixed_precision(program, self._precision)
+            executor = self._dataflow(program)
             self._optimized = True
         else:
             program = self._rewritten(raised)
@@ -126,7 +130,19 @@ class StepPlan:
             }
         numbers = [program.feeds[tensor] for tensor in feeds]
         # One assignment, so that a concurrent run sees the old plan or the new one.
-        self._ready = _Ready(numbers, program.fetches, executor, fetched_cells)
+        whole = None
+        if isinstance(executor, StraightLine) and not fetched_cells:
+            whole = executor.as_whole(numbers, program.fetches)
+        self._ready = _Ready(numbers, program.fetches, executor, fetched_cells, whole)
+
+    def _dataflow(self, program: Program) -> DataflowPlan:
+        store, streams, devices, mode = self._environment
+        placement = self._placement
+        device_of = None
+        if placement is not None:
+            device_of = {node: placement.device_of(node.op) for node in program.nodes}
+        kind = devices.default.device_type
+        return DataflowPlan(program, store, streams, kind, mode, device_of)
 
     def _without_primitives(self, program: Program) -> Program | None:
         """``program`` with loops and conditionals raised; None if some must run dynamically."""
@@ -153,7 +169,6 @@ class StepPlan:
         device, placement = devices.default.device_type, self._placement
         if any(node.op_def.blocking for node in program.nodes):
             access = StateAccess(program)
-            # JAX brings what comes from another device when it is used.
             device_of = None if placement is None else devices_of_nodes(program, placement)
             waiting = WaitingPlan(program, access, store, device, mode, streams, device_of)
             return program, waiting, access
@@ -178,6 +193,8 @@ class StepPlan:
         if self._runs > 1 and not self._optimized and self._optimizer:
             self._optimize()
         ready = self._ready
+        if ready.whole is not None:
+            return _to_caller(ready.whole.run(feeds, deadline, observer))
         values = dict(zip(ready.feeds, feeds, strict=True))
         ready.executor.run(values, deadline, observer)
         if ready.fetched_cells:
@@ -204,7 +221,9 @@ class StepPlan:
         nodes = prune(*self._build).nodes
         names = dict.fromkeys(self.device_of(node.op).name for node in nodes)
         with self._environment[0].lock:
-            cells = [pair for runner in self._ready.executor.runners for pair in runner.cells()]
+            cells = [
+                pair for runner in self._ready.executor.runners for pair in runner.state.cells()
+            ]
             lost = forget_lost(cells)
         return device_error(error, nodes, " and ".join(names), lost)
 

@@ -17,8 +17,9 @@ from runnel.graph.default_session import (
 )
 from runnel.graph.graph import Graph, get_default_graph
 from runnel.graph.operation import Operation, Tensor
+from runnel.runtime.device_memory import is_device_error
 from runnel.runtime.feeds import check_feed, expand_feeds
-from runnel.runtime.fetches import expand_fetches
+from runnel.runtime.fetches import Rebuild, expand_fetches
 from runnel.runtime.options import SessionOptions
 from runnel.runtime.plan import StepPlan
 from runnel.runtime.random_streams import RandomStreams
@@ -36,14 +37,36 @@ _live_lock = threading.Lock()
 class _Prepared:
     """What one form of ``run`` call needs: the plan and how to rebuild the fetches."""
 
-    __slots__ = ("plan", "rebuild", "tensors", "feeds", "single")
+    __slots__ = ("plan", "feeds", "_rebuild", "_tensors", "_single", "_flat")
 
-    def __init__(self, plan: StepPlan, rebuild: Any, tensors: list[Tensor], feeds: list[Tensor]):
+    def __init__(
+        self,
+        plan: StepPlan,
+        fetches: Any,
+        rebuild: Rebuild,
+        tensors: list[Tensor],
+        feeds: list[Tensor],
+    ) -> None:
         self.plan = plan
-        self.rebuild = rebuild
-        self.tensors = tensors
         self.feeds = feeds
-        self.single = False
+        self._rebuild = rebuild
+        self._tensors = tensors
+        self._single = isinstance(fetches, Tensor)
+        self._flat: list[int] | None = None
+        """For a list of tensors and operations: where each is among the values, which come
+        first, or behind them."""
+        if type(fetches) is list and all(type(f) in (Tensor, Operation) for f in fetches):
+            place_of: dict[Any, int] = {tensor: i for i, tensor in enumerate(tensors)}
+            self._flat = [place_of.get(f, len(tensors)) for f in fetches]
+
+    def fetched(self, values: list[Any]) -> Any:
+        """The values that the plan gives, in the structure that was asked for."""
+        if self._single:
+            return values[0]
+        if self._flat is not None:
+            values.append(None)
+            return [values[place] for place in self._flat]
+        return self._rebuild(dict(zip(self._tensors, values, strict=True)).get)
 
 
 class BaseSession:
@@ -106,11 +129,7 @@ class BaseSession:
         if prepared is None:
             prepared, feed_dict = self._prepare(fetches, feed_dict)
         feeds = [check_feed(t, feed_dict[t]) for t in prepared.feeds] if feed_dict else []
-        values = self._run_plan(prepared.plan, feeds, options, run_metadata)
-        if prepared.single:
-            return values[0]
-        by_tensor = dict(zip(prepared.tensors, values, strict=True))
-        return prepared.rebuild(by_tensor.get)
+        return prepared.fetched(self._run_plan(prepared.plan, feeds, options, run_metadata))
 
     @staticmethod
     def _refuse() -> NoReturn:
@@ -143,8 +162,7 @@ class BaseSession:
                 self._mutations = mutations
             known = self._prepared.get(key)
             plan = known.plan if known is not None else self._plan(tensors, targets, feeds)
-            prepared = _Prepared(plan, rebuild, tensors, feeds)
-            prepared.single = isinstance(fetches, Tensor)
+            prepared = _Prepared(plan, fetches, rebuild, tensors, feeds)
             if mutations == self._graph.mutation_count:  # not while it was being prepared
                 self._keep(key, prepared)
                 if not feed_dict or all(type(k) is Tensor for k in feed_dict):
@@ -195,7 +213,7 @@ class BaseSession:
                 None, error.op, "The session was closed while this step was running"
             ) from error
         except RuntimeError as error:
-            if type(error).__name__ != "JaxRuntimeError":
+            if not is_device_error(error):
                 raise
             # What a device was still doing when its segment had been started.
             raise plan.device_error(error) from error
@@ -240,8 +258,7 @@ class BaseSession:
         if len(set(keys)) < len(keys):
             raise ValueError(f"A tensor is twice in feed_list: {[k.name for k in keys]}")
         prepared, _ = self._prepare(fetches, dict.fromkeys(keys))
-        plan, rebuild, tensors = prepared.plan, prepared.rebuild, prepared.tensors
-        single = prepared.single
+        plan, fetched = prepared.plan, prepared.fetched
         places = [keys.index(tensor) for tensor in prepared.feeds]
 
         def call(*args: Any, options: Any = None, run_metadata: Any = None) -> Any:
@@ -253,10 +270,7 @@ class BaseSession:
                     f"{[k.name for k in keys]}, but got {len(args)}."
                 )
             feeds = [check_feed(keys[i], args[i]) for i in places]
-            values = self._run_plan(plan, feeds, options, run_metadata)
-            if single:
-                return values[0]
-            return rebuild(dict(zip(tensors, values, strict=True)).get)
+            return fetched(self._run_plan(plan, feeds, options, run_metadata))
 
         if accept_options:
             return call

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from runnel.graph.device_set import DeviceSet, LogicalDevice
 from runnel.graph.operation import Operation
+from runnel.passes.cost_model import Speeds
 from runnel.passes.placement import Placement, check_single_device, place
 from runnel.passes.program import Program
 from runnel.passes.state_access import variable_name
+from runnel.runtime.calibration import measured_speeds
 from runnel.runtime.devices import apply_gpu_options, is_jax_default, session_devices
 
 
@@ -28,11 +30,13 @@ class SessionDevices:
         soft: bool = False,
         log: bool = False,
         automatic: bool = True,
+        speeds: Callable[[Sequence[LogicalDevice]], Speeds] = measured_speeds,
     ) -> None:
         self.devices = devices
         self.soft = soft
         self._log = log
         self._automatic = automatic
+        self._speeds = speeds
         # Guards _homes and _logged: plans of several threads are prepared at once.
         self._lock = threading.Lock()
         self._homes: dict[tuple[str, str], LogicalDevice] = {}
@@ -80,7 +84,7 @@ class SessionDevices:
         if self._automatic and program is not None:
             from runnel.passes.placement_cost import improve
 
-            placement = improve(program, placement, homes)
+            placement = improve(program, placement, homes, lambda: self._speeds(self.devices))
         return placement
 
     def _note_homes(self, program: Program, placement: Placement) -> None:

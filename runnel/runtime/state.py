@@ -6,6 +6,7 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from operator import call
 from typing import Any
 
@@ -52,15 +53,19 @@ class WriterLocks:
 
     __slots__ = ("_acquire", "_release")
 
-    def __init__(self, cells: Iterable[Cell]) -> None:
+    def __init__(self, cells: Iterable[Cell], store: StateStore) -> None:
         ordered = sorted(set(cells), key=lambda cell: cell.number)
-        self._acquire = [cell.writer.acquire for cell in ordered]
-        self._release = [cell.writer.release for cell in ordered]
+        begin = partial(store.writing.append, None)
+        self._acquire: list[Any] = [begin, *(cell.writer.acquire for cell in ordered)]
+        self._release: list[Any] = [
+            store.writing.pop,
+            *(cell.writer.release for cell in ordered),
+        ]
 
     def acquire(self) -> Iterator[None]:
         """Waits for every lock (interrupted, it holds none); exhausting the result releases."""
         release = map(call, self._release)
-        held: list[bool] = []
+        held: list[Any] = []
         try:
             held.extend(map(call, self._acquire))
         except BaseException:
@@ -85,6 +90,11 @@ class StateStore:
         # step sees all the effects of another or none. Never held while a step computes.
         self.lock = threading.Lock()
         self._containers: dict[str, dict[str, Cell]] = {}
+        self.writing: list[None] = []
+        """As long as the number of steps that hold or wait for writer locks.
+
+        They load under ``lock``: while it is held and nobody is here, all state is as it stands.
+        """
         self.shape_changers = 0
         """Grows when another cell begins to change its shape from step to step."""
         self.closed = False

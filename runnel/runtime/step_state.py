@@ -13,6 +13,7 @@ from typing import Any
 from runnel.graph.operation import Operation
 from runnel.graph.shapes import is_fully_defined
 from runnel.passes.program import Node, Program
+from runnel.passes.reached_state import ReachedState
 from runnel.runtime.code import require_assignable
 from runnel.runtime.interpreter import missing_variable, uninitialized
 from runnel.runtime.random_streams import RandomStreams
@@ -49,7 +50,7 @@ class StepVariables:
         }
         written = _written(program)
         cells = [self.cells[variable] for variable in written]
-        self._locks = WriterLocks([*cells, *self.streams.values()])
+        self._locks = WriterLocks([*cells, *self.streams.values()], store)
         reshaped = [self.cells[variable] for variable, keeps in written.items() if not keeps]
         store.note_shape_changes(reshaped)
 
@@ -69,20 +70,7 @@ class StepVariables:
 
 def _written(program: Program) -> dict[Operation, bool]:
     """Variables that the program may write; True where each write keeps the declared shape."""
-    reaches: dict[int, set[Operation]] = {}
-    changed = True
-    while changed:  # references may go around loops: until nothing new is reached
-        changed = False
-        for node in program.nodes:
-            arrived: set[Operation] = {node.op} if node.op_def.variable else set()
-            for value in node.inputs:
-                arrived |= reaches.get(value, set())
-            for value in node.outputs if arrived else ():
-                dtype = program.infos[value].dtype
-                if dtype.is_ref_dtype or dtype.name == "resource":
-                    known = reaches.setdefault(value, set())
-                    changed = changed or not arrived <= known
-                    known |= arrived
+    reaches = ReachedState(program).reached
     written: dict[Operation, bool] = {}
     for node in program.nodes:
         for position in (*node.op_def.updates, *node.op_def.overwrites):

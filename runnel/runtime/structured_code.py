@@ -3,7 +3,8 @@
 A loop of a step becomes a Python ``while``, a conditional an ``if``; each value is a local variable
 and each node a line, so that an error is the error of the node whose line raised it. What is inside
 is the same as in ``runnel.runtime.code``: kernels bound to NumPy, values of variables passed from
-one to the next, random streams that move on.
+one to the next, random streams that move on. Where something cannot be compiled, the stretches
+between are (``runnel.runtime.stretch``): a stretch is a line.
 
     def run(watch, a0, a1, s0):           # inputs, then variables, then random streams
         v3 = a0[()]
@@ -17,35 +18,42 @@ one to the next, random streams that move on.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from runnel.graph import errors
-from runnel.graph.operation import Operation
-from runnel.graph.registry import INTERPRETED
-from runnel.ops.philox import PhiloxStream
-from runnel.passes.kernel_call import bind, fail_now, select
-from runnel.passes.program import Node, Program, ValueInfo
-from runnel.passes.state_access import StateAccess
-from runnel.passes.structured import Loop, structure_of, touched_by
-from runnel.runtime import verification
-from runnel.runtime.interpreter import as_op_error, missing_variable
-from runnel.runtime.scalar_code import expression, is_number
+from runnel.passes.program import Node, ValueInfo
+from runnel.passes.structured import Conditional, Loop, structure_of, touched_by
+from runnel.runtime.function_writer import FunctionWriter
+from runnel.runtime.program_code import ProgramWriter
+from runnel.runtime.scalar_code import is_number
 from runnel.runtime.step_watch import StepWatch, now
+
+if TYPE_CHECKING:
+    from runnel.runtime.stretch import Stretches
 
 
 class StructuredCall:
     """A structured node, as a function of a watch, its inputs, variables and random streams."""
 
-    __slots__ = ("_node", "_infos", "_device", "_function", "_observed")
+    __slots__ = ("_node", "_infos", "_device", "_stretches", "_fixed", "_function", "_observed")
 
-    def __init__(self, node: Node, infos: list[ValueInfo], device: str) -> None:
+    def __init__(
+        self,
+        node: Node,
+        infos: list[ValueInfo],
+        device: str,
+        stretches: Stretches | None = None,
+        fixed: Collection[int] | None = None,
+    ) -> None:
+        """``fixed`` are the inputs that are the same whenever this runs in a step (all if None)."""
         self._node = node
         self._infos = infos
         self._device = device
+        self._stretches = stretches
+        self._fixed = set(node.inputs) if fixed is None else fixed
         self._function: Callable[..., Any] | None = None
         self._observed: Callable[..., Any] | None = None
 
@@ -63,27 +71,43 @@ class StructuredCall:
         return self._function
 
     def _write(self, observed: bool) -> Callable[..., Any]:
-        return _Writer(self._node, self._infos, self._device, observed).function()
+        writer = _Writer(
+            self._node, self._infos, self._device, observed, self._stretches, self._fixed
+        )
+        return writer.function()
 
 
 class _Writer:
     """Writes the function of one structured node."""
 
-    def __init__(self, node: Node, infos: list[ValueInfo], device: str, observed: bool) -> None:
+    def __init__(
+        self,
+        node: Node,
+        infos: list[ValueInfo],
+        device: str,
+        observed: bool,
+        stretches: Stretches | None,
+        fixed: Collection[int],
+    ) -> None:
         self._node = node
         self._infos = infos
         self._device = device
         self._observed = observed
-        self._lines: list[str] = []
-        self._node_at: dict[int, tuple[Node, list[str]]] = {}
-        self._bound: dict[str, Any] = {}
-        self._names: dict[int, str] = {}
-        self._indent = 2
+        self._stretches = stretches
+        self._fixed = fixed
+        self._out = FunctionWriter(node)
+        self._line = self._out.line
         touched = touched_by(node)
         self._state = {variable: f"s{i}" for i, variable in enumerate(touched.variables)}
         self._streams = {op: (f"r{i}", f"d{i}") for i, op in enumerate(touched.random)}
+        self._programs = ProgramWriter(
+            *(self._out, infos, device, observed, stretches),
+            *(self._state, self._streams, self._nested),
+        )
 
-    # The function ---------------------------------------------------------------------------
+    def _nested(self, node: Node, fixed: Collection[int]) -> Callable[..., Any]:
+        inner = StructuredCall(node, self._infos, self._device, self._stretches, fixed)
+        return inner.function(self._observed)
 
     def function(self) -> Callable[..., Any]:
         node = self._node
@@ -103,37 +127,7 @@ class _Writer:
             *results,
             *(drawn for _, drawn in self._streams.values()),
         ]
-        returned = results[0] if len(results) == 1 else f"({', '.join(results)})"
-        lines = [
-            f"def run({', '.join(parameters)}):",
-            "    try:",
-            *self._lines,
-            "    except Exception as error:",
-            "        raise explain(error) from error",
-            f"    return {returned}",
-        ]
-        return self._compiled(lines)
-
-    def _compiled(self, lines: list[str]) -> Callable[..., Any]:
-        name = f"<{self._node.op.name}>"
-        outer = [f"def make({', '.join(['explain', 'now', *self._bound])}):"]
-        outer += [f"    {line}" for line in lines]
-        outer.append("    return run")
-        space: dict[str, Any] = {}
-        exec(compile("\n".join(outer), name, "exec"), space)  # noqa: S102 (written above)
-        first = 4  # where the lines inside the function's try begin
-        located = {number + first - 1: found for number, found in self._node_at.items()}
-        return space["make"](_Explanation(located, self._node), now, **self._bound)
-
-    def _line(self, text: str, node: Node | None = None, arguments: Sequence[str] = ()) -> None:
-        self._lines.append(f"{'    ' * self._indent}{text}")
-        if node is not None:
-            self._node_at[len(self._lines)] = (node, list(arguments))
-
-    def _bind(self, prefix: str, value: Any) -> str:
-        name = f"{prefix}{len(self._bound)}"
-        self._bound[name] = value
-        return name
+        return self._out.function(parameters, results)
 
     # Loops ----------------------------------------------------------------------------------
 
@@ -144,34 +138,64 @@ class _Writer:
             number = is_number(self._infos[value])
             self._line(f"{name} = {argument}[()]" if number else f"{name} = {argument}")
         invariants = self._parameters(loop.invariants, arguments[count:])
+        fixed = self._fixed_inside(loop.invariants, self._node.inputs[count:])
         inside = [*variables, *invariants]
         self._line("store = watch.store")
         self._line("deadline = watch.deadline")
-        node = self._bind("n", self._node)
-        self._line("while True:")
-        self._indent += 1
-        predicate, *extras = self._write_program(loop.condition, inside)
+        node = self._out.bind("n", self._node)
+        self._out.bind_as("now", now)
+        self._out.begin("while True:")
+        predicate, *extras = self._programs.write(loop.condition, inside, fixed)
         self._test(predicate, loop.condition.fetches[0])
         self._line(f"if not {predicate}: break", self._node)
-        following = self._write_program(loop.body, [*inside, *extras])
+        following = self._programs.write(loop.body, [*inside, *extras], fixed, settles=False)
+        self._write_moves(loop, variables, following, fixed)
+        self._line("if store.closed or (deadline is not None and now() > deadline):")
+        self._line(f"    watch.require_time({node})", self._node)
+        self._out.end()
+        for position in dict.fromkeys(loop.exits):
+            if variables[position] in self._programs.unsettled:
+                self._programs.settle(variables[position], loop.variables[position])
+        return [variables[position] for position in loop.exits]
+
+    def _write_moves(
+        self, loop: Loop, variables: list[str], following: list[str], fixed: Collection[int]
+    ) -> None:
+        """Gives the variables their next values, as arrays of NumPy where nodes use them."""
+        unsettled = self._programs.unsettled
+        if self._stretches is not None:
+            on_host = self._programs.used_by_nodes(loop.condition, fixed)
+            on_host |= self._programs.used_by_nodes(loop.body, fixed)
+            on_host.add(loop.condition.fetches[0])
+            elsewhere = {
+                name
+                for name, value in zip(variables, loop.variables, strict=True)
+                if value not in on_host
+            }
+            for value, name, new in zip(loop.variables, variables, following, strict=True):
+                if value in on_host and name != new and new in unsettled | elsewhere:
+                    self._programs.settle(new, value)
+            unsettled |= elsewhere
         moves = [(a, b) for a, b in zip(variables, following, strict=True) if a != b]
         if moves:
             left, right = ", ".join(a for a, _ in moves), ", ".join(b for _, b in moves)
             self._line(f"{left} = {right}")
-        self._line("if store.closed or (deadline is not None and now() > deadline):")
-        self._line(f"    watch.require_time({node})", self._node)
-        self._indent -= 1
-        return [variables[position] for position in loop.exits]
+
+    def _fixed_inside(self, values: Sequence[int], inputs: Sequence[int]) -> set[int]:
+        """What is fixed of the values that the programs inside are fed."""
+        given = zip(values, inputs, strict=True)
+        return {value for value, taken in given if taken in self._fixed}
 
     def _test(self, predicate: str, value: int) -> None:
         if self._infos[value].dims != ():
-            check = self._bind("k", _require_scalar)
+            check = self._out.bind("k", _require_scalar)
             self._line(f"{check}({predicate})", self._node, [predicate])
 
     # Conditionals ---------------------------------------------------------------------------
 
-    def _write_conditional(self, conditional: Any, arguments: list[str]) -> list[str]:
+    def _write_conditional(self, conditional: Conditional, arguments: list[str]) -> list[str]:
         inside = self._parameters(conditional.parameters, arguments[1:])
+        fixed = self._fixed_inside(conditional.parameters, self._node.inputs[1:])
         results = [f"o{i}" for i in range(len(self._node.outputs))]
         predicate = arguments[0]
         self._test(predicate, self._node.inputs[0])
@@ -179,13 +203,12 @@ class _Writer:
             (f"if {predicate}:", conditional.when_true),
             ("else:", conditional.when_false),
         ):
-            self._line(branch)
-            self._indent += 1
-            found = self._write_program(program, inside)
+            self._out.begin(branch)
+            found = self._programs.write(program, inside, fixed)
             for name, value in zip(results, found, strict=True):
                 self._line(f"{name} = {value}")
             self._line("pass")
-            self._indent -= 1
+            self._out.end()
         return results
 
     def _parameters(self, values: Sequence[int], arguments: Sequence[str]) -> list[str]:
@@ -198,198 +221,9 @@ class _Writer:
                 self._line(f"if {argument} is not None: {argument} = {argument}[()]")
         return list(arguments)
 
-    # Programs -------------------------------------------------------------------------------
-
-    def _write_program(self, program: Program, arguments: Sequence[str]) -> list[str]:
-        """Lines that compute the fetches of ``program``; returns their names."""
-        names = self._names = dict(zip(program.feeds.values(), arguments, strict=True))
-        access = StateAccess(program)
-        uses = _last_uses(program, access)
-        for index, node in enumerate(program.nodes):
-            if node.op_def.variable:
-                continue
-            self._write_node(node, access)
-            spent = [
-                names[value]
-                for value in dict.fromkeys((*node.inputs, *node.outputs))
-                if uses.get(value, index) == index and self._is_large(value, names)
-            ]
-            if spent:
-                self._line(f"{' = '.join(spent)} = None")
-        return ["None" if value is None else self._names[value] for value in program.fetches]
-
-    def _is_large(self, value: int, names: dict[int, str]) -> bool:
-        """True for a local of this program that may hold an array worth giving up early."""
-        return names.get(value) == f"w{value}" and self._infos[value].dims != ()
-
-    def _write_node(self, node: Node, access: StateAccess) -> None:
-        names, op_def = self._names, node.op_def
-        if op_def.name == "Const":
-            value = node.attrs["value"]
-            if is_number(self._infos[node.outputs[0]]):
-                value = value[()]
-            names[node.outputs[0]] = self._bind("c", value)
-            return
-        if op_def.name == "Identity" and node.inputs[0] in access.handles:
-            self._write_read(node, access.variable_of[node.inputs[0]])
-            return
-        if op_def.name == "Identity" and node.inputs[0] in names:
-            names[node.outputs[0]] = names[node.inputs[0]]
-            return
-        arguments = self._arguments(node, access)
-        if structure_of(node) is not None:
-            self._write_nested(node, arguments)
-            return
-        outputs = [f"w{value}" for value in node.outputs if not self._is_left(value, access)]
-        written = [self._state[variable] for variable in access.writes(node)]
-        quick = None
-        if not written:
-            given = [self._infos[value] for value in node.inputs]
-            quick = expression(node, arguments, given)
-        targets = [*written, *outputs]
-        if op_def.random is not None:
-            self._write_draw(node, arguments, targets)
-        elif quick is not None:
-            self._call(node, targets, quick, arguments)
-        else:
-            call = self._bind("k", self._kernel(node, access))
-            self._call(node, targets, f"{call}({', '.join(arguments)})", arguments)
-        for value in node.outputs:
-            if self._is_left(value, access):
-                self._line(f"w{value} = {self._state[access.variable_of[value]]}")
-            names[value] = f"w{value}"
-
-    @staticmethod
-    def _is_left(value: int, access: StateAccess) -> bool:
-        """True for the value that an update left in its variable."""
-        return value in access.variable_of
-
-    def _call(self, node: Node, targets: list[str], call: str, arguments: Sequence[str]) -> None:
-        if self._observed:
-            self._line("start = clock()")
-            self._bound["clock"] = time.perf_counter_ns
-        assigned = f"{', '.join(targets)} = " if targets else ""
-        self._line(f"{assigned}{call}", node, arguments)
-        if self._observed:
-            name = self._bind("n", node)
-            outputs = ", ".join(f"{t}" for t in targets)
-            self._line(f"watch.observer.operation({name}, start, clock(), [{outputs}])")
-
-    def _write_read(self, node: Node, variable: Operation) -> None:
-        name = f"w{node.outputs[0]}"
-        self._line(f"{name} = {self._state[variable]}")
-        missing = self._bind("k", _Missing(variable, node))
-        self._line(f"if {name} is None: {missing}()", node)
-        self._names[node.outputs[0]] = name
-
-    def _write_draw(self, node: Node, arguments: list[str], targets: list[str]) -> None:
-        stream, drawn = self._streams[node.op]
-        call = self._bind("k", bind(select(node, self._device, INTERPRETED), node, np, fail_now))
-        skip = self._bind("k", _skip)
-        inputs = ", ".join([*arguments, stream])
-        self._call(node, [*targets, "count"], f"{call}({inputs})", arguments)
-        self._line(f"{stream} = {skip}({stream}, count)")
-        self._line(f"{drawn} += count")
-
-    def _write_nested(self, node: Node, arguments: list[str]) -> None:
-        touched = touched_by(node)
-        inner = StructuredCall(node, self._infos, self._device)
-        call = self._bind("k", inner.function(self._observed))
-        streams = [self._streams[op] for op in touched.random]
-        given = ["watch", *arguments, *(self._state[v] for v in touched.variables)]
-        given += [stream for stream, _ in streams]
-        counts = [f"count{i}" for i in range(len(streams))]
-        targets = [self._state[v] for v in touched.writes]
-        targets += [f"w{value}" for value in node.outputs]
-        targets += counts
-        assigned = f"{', '.join(targets)} = " if targets else ""
-        self._line(f"{assigned}{call}({', '.join(given)})", node, arguments)
-        if streams:
-            skip = self._bind("k", _skip)
-            for (stream, drawn), count in zip(streams, counts, strict=True):
-                self._line(f"{stream} = {skip}({stream}, {count})")
-                self._line(f"{drawn} += {count}")
-        for value in node.outputs:
-            self._names[value] = f"w{value}"
-
-    def _arguments(self, node: Node, access: StateAccess) -> list[str]:
-        found = []
-        for position, value in enumerate(node.inputs):
-            if position in node.op_def.overwrites:
-                found.append("None")
-            elif position in node.op_def.updates or value in access.handles:
-                name = self._state[access.variable_of[value]]
-                if not node.op_def.allows_uninitialized:
-                    missing = self._bind("k", _Missing(access.variable_of[value], node))
-                    self._line(f"if {name} is None: {missing}()", node)
-                found.append(name)
-            else:
-                found.append(self._names[value])
-        return found
-
-    def _kernel(self, node: Node, access: StateAccess) -> Callable[..., Any]:
-        from runnel.runtime.code import check_assigned
-
-        call = bind(select(node, self._device, INTERPRETED), node, np, check=fail_now)
-        if node.op_def.overwrites and node.attrs.get("validate_shape", True):
-            call = check_assigned(call, access.writes(node)[0].attrs["shape"]._dims)
-        if verification.enabled:
-            infos = [self._infos[value] for value in node.outputs]
-            declared = [info for info in infos if not info.dtype.is_ref_dtype]
-            return verification.verified(call, node, declared)
-        return call
-
-
-def _last_uses(program: Program, access: StateAccess) -> dict[int, int]:
-    """Where each value is used last; a copy of it is another name for it, a read is not."""
-    last: dict[int, int] = {}
-    copied: dict[int, int] = {}
-    for index, node in enumerate(program.nodes):
-        for value in node.inputs:
-            last[copied.get(value, value)] = index
-        if node.op_def.name == "Identity" and node.inputs[0] not in access.handles:
-            copied[node.outputs[0]] = copied.get(node.inputs[0], node.inputs[0])
-    forever = len(program.nodes)
-    for value in (*program.fetches, *program.feeds.values()):
-        last[copied.get(value, value)] = forever
-    return last
-
-
-def _skip(words: np.ndarray, count: int) -> np.ndarray:
-    """The stream ``count`` counters further."""
-    whole = int.from_bytes(words.tobytes(), "little")
-    return PhiloxStream(whole & (1 << 64) - 1, whole >> 64).skip(count).words()
-
 
 def _require_scalar(predicate: Any) -> None:
     if np.ndim(predicate):
         raise errors.InvalidArgumentError(
             None, None, f"pred must be a scalar, but has shape {np.shape(predicate)}"
         )
-
-
-class _Missing:
-    """Raises the error for reading a variable that has no value."""
-
-    def __init__(self, variable: Operation, node: Node) -> None:
-        self._variable = variable
-        self._node = node
-
-    def __call__(self) -> None:
-        raise missing_variable(self._variable, self._node)
-
-
-class _Explanation:
-    """Turns an error of a written function into that of the node whose line raised it."""
-
-    def __init__(self, located: dict[int, tuple[Node, list[str]]], whole: Node) -> None:
-        self._located = located
-        self._whole = whole
-
-    def __call__(self, error: Exception) -> Exception:
-        trace = error.__traceback__
-        if trace is None:
-            return error
-        node, names = self._located.get(trace.tb_lineno, (self._whole, []))
-        present = trace.tb_frame.f_locals
-        return as_op_error(error, node, [present.get(name) for name in names])

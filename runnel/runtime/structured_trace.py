@@ -9,6 +9,7 @@ a loop variable that does not keep its shape makes the loop :class:`NotCompilabl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -125,7 +126,7 @@ class StructuredTrace:
                 if known is None:
                     if self._is_gradient(handle, before):
                         settled = False
-                        effects.contents[handle] = _like(content, None)
+                        effects.contents[handle] = _like(content, content)
                     continue  # made inside, and gone with the iteration
                 if known is content:
                     continue
@@ -144,27 +145,25 @@ class StructuredTrace:
                     if content.buffer is not None and (known.buffer is None or has < room):
                         settled = False
                         element = _element(content.buffer)
-                        effects.contents[handle] = known.with_room(max(room, 1), element)
-                elif known.buffer is None and content.buffer is not None:
+                        made = known.like(content).with_room(max(room, 1), element)
+                        effects.contents[handle] = made
+                elif content.buffer is not None and (
+                    known.buffer is None or known.buffer.shape[0] < content.buffer.shape[0]
+                ):
                     settled = False
                     effects.contents[handle] = _like(content, known)
             if settled:
                 return changed
         raise NotCompilable("the shapes that it keeps do not settle")
 
-    def growths(
-        self, attempt: Callable[[], None], handles: Sequence[Handle]
-    ) -> dict[Handle, tuple[int, int]]:
-        """By how much one run of ``attempt`` moves the bounds of what each stack holds."""
+    def outcome(self, attempt: Callable[[], None], handles: Sequence[Handle]) -> dict[Handle, Any]:
+        """What each stack and array holds after one run of ``attempt``."""
         effects = self.effects
         before = dict(effects.contents)
         attempt()
         after = effects.contents
         effects.contents = before
-        return {
-            h: (max(0, after[h].bound - before[h].bound), after[h].least - before[h].least)
-            for h in handles
-        }
+        return {handle: after[handle] for handle in handles}
 
     @staticmethod
     def _is_gradient(handle: Handle, known: dict[Handle, Any]) -> bool:
@@ -217,7 +216,7 @@ class StructuredTrace:
             contents.contents = merged
 
         handles = self.settle(attempt, 1)
-        growth = self.growths(attempt, handles)
+        after = self.outcome(attempt, handles)
         slots = self._branch_results(found, shapes)
 
         def traced(side: int) -> Any:
@@ -236,10 +235,8 @@ class StructuredTrace:
         results, carried, holds = lax.cond(predicate, lambda: traced(0), lambda: traced(1))
         self.restore(carried, state, handles)
         for handle in handles:
-            if isinstance(handle, StackHandle):
-                content = self.effects.contents[handle]
-                content.bound += growth[handle][0]
-                content.least += growth[handle][1]
+            content = self.effects.contents[handle]
+            content.bound, content.least = after[handle].bound, after[handle].least
         if nodes:
             outer(holds, lambda: "checked by the interpreter")
         return results
@@ -270,12 +267,14 @@ def _element(buffer: Any) -> Any:
 
 
 def _like(content: Any, known: Any) -> Any:
-    """An array with zeros for the elements that ``content`` turned out to have."""
+    """The array ``known``, with room for the elements that ``content`` turned out to have."""
     import jax.numpy as jnp
 
     if content.buffer is None:
-        return type(content)()
-    return content.with_arrays([jnp.zeros(a.shape, a.dtype) for a in content.arrays])
+        return content
+    if known.buffer is None or known is content:
+        known = known.with_arrays([jnp.zeros(a.shape, a.dtype) for a in content.arrays])
+    return known.with_room(content.buffer.shape[0])
 
 
 def _joined(merged: dict[Handle, Any], after: dict[Handle, Any], before: dict[Handle, Any]) -> Any:
@@ -287,10 +286,11 @@ def _joined(merged: dict[Handle, Any], after: dict[Handle, Any], before: dict[Ha
         elif content is not before[handle]:
             result[handle] = max(result[handle], content, key=lambda found: found.bound)
     for handle, content in before.items():
-        if isinstance(handle, StackHandle) and result[handle] is not content:
+        if result[handle] is not content:
             # In the branch that leaves it alone there may be fewer, or more, than in the other.
-            joined = result[handle].with_arrays(result[handle].arrays)
-            sides = (content.least, merged[handle].least, after[handle].least)
-            joined.least = min(sides)
+            least = min(content.least, merged[handle].least, after[handle].least)
+            joined = replace(result[handle], least=least)
+            if isinstance(handle, ArrayHandle):
+                joined.reached = content.reached
             result[handle] = joined
     return result

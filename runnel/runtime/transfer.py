@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 
 from runnel.graph.device_set import LogicalDevice
+from runnel.ops.send_recv import rendezvous_key
+from runnel.passes.partition import Partition
+from runnel.passes.program import Node
 from runnel.runtime.devices import xla_device
 
 
@@ -32,9 +35,18 @@ class Transfer:
         """True when the receiver only wants to know the value, on the host."""
         self._target: Any = None
 
+    @classmethod
+    def of(cls, partition: Partition, send: Node, by_value: bool) -> Transfer:
+        """What ``send`` and its Recv do."""
+        recv = partition.recv_of[send]
+        key = rendezvous_key(send.attrs)
+        return cls(send.inputs[0], recv.outputs[0], partition.device_of[recv], key, by_value)
+
     def start(self, value: Any) -> Any:
         """``value`` as the receiver takes it; the copy may still be on its way."""
         if self.by_value:
+            if hasattr(value, "copy_to_host_async"):
+                value.copy_to_host_async()  # nothing to do where it is in the host's memory
             return value
         in_host_memory = isinstance(value, np.ndarray | np.generic)
         if in_host_memory and self.device.device_type == "CPU":

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from runnel.graph.operation import Operation
+from runnel.graph.operation import Operation, Tensor
 from runnel.graph.shapes import is_fully_defined
 from runnel.passes.cluster import Segment
 from runnel.passes.program import Program
+from runnel.runtime.cut_segment import CutSegment
 from runnel.runtime.state import Cell, StateStore, as_numpy
 
 logger = logging.getLogger("runnel")
@@ -24,6 +25,10 @@ _MAX_SPECIALIZED_BYTES = 1 << 12
 Shapes = tuple[tuple[int, ...], ...]
 
 
+class Reshaped(Exception):
+    """Another step has given a variable another shape meanwhile."""
+
+
 class Variant:
     """A segment for one signature: what interpreting it has cost, its compiled form if any."""
 
@@ -33,6 +38,7 @@ class Variant:
         "fastest",
         "executable",
         "refused",
+        "cut",
         "input_shapes",
         "state_shapes",
     )
@@ -45,6 +51,8 @@ class Variant:
         self.executable: Any = None
         self.refused = False
         """True when it cannot be compiled although it can be interpreted."""
+        self.cut: CutSegment | None = None
+        """The segment in pieces, where only a part of it cannot be compiled."""
         self.input_shapes = input_shapes
         self.state_shapes = state_shapes
         """Shapes of the variables whose shape may change from step to step."""
@@ -75,7 +83,10 @@ class Variants:
 
     def find(self, inputs: list[Any]) -> Variant | None:
         """The variant for ``inputs``; None when a value to build it for is too large."""
-        shapes = tuple([np.shape(value) for value in inputs])
+        try:
+            shapes = tuple([value.shape for value in inputs])
+        except AttributeError:  # what a branch that was not taken leaves
+            shapes = tuple([np.shape(value) for value in inputs])
         key: Any = shapes
         if self.specialized:
             values = [as_numpy(inputs[i]) for i in self.specialized]
@@ -108,6 +119,11 @@ class Variants:
         """The present shapes of the variables whose shape may change."""
         return tuple([np.shape(cell.value) for cell in self._changing])
 
+    @property
+    def are_many(self) -> bool:
+        """True when there are so many compiled forms that another one is hardly worth it."""
+        return len(self._compiled) >= _MANY_SIGNATURES
+
     def note_compiled(self, variant: Variant) -> None:
         """Drops the oldest executable if there are too many; mentions it once if there are many.
 
@@ -118,7 +134,7 @@ class Variants:
             oldest = next(iter(self._compiled))
             del self._compiled[oldest]
             oldest.executable = None
-        if len(self._compiled) >= _MANY_SIGNATURES and not self._told:
+        if self.are_many and not self._told:
             self._told = True
             self._tell()
 
@@ -139,9 +155,10 @@ class Variants:
     def _input_name(self, position: int) -> str:
         value = self._segment.inputs[position]
         for tensor, number in self._program.feeds.items():
-            if number == value:
+            if number == value and isinstance(tensor, Tensor):
                 return tensor.name
         for node in self._program.nodes:
             if value in node.outputs:
                 return f"{node.op.name}:{node.outputs.index(value)}"
-        return f"input {position}"
+        takers = [node for node in self._segment.nodes if value in node.inputs]
+        return f"an input of {takers[0].op.name}" if takers else f"input {position}"

@@ -3,12 +3,15 @@
 The units of the step (``runnel.passes.stretches``) run in their order for as long as nothing
 blocks. From then on they run when what they need is there; when only waiting is left, the thread
 sleeps.
+
+Where units are on several devices, what one makes for another is sent (``runnel.passes.partition``)
+as soon as it exists: when a segment has been started, or an operation has got its result.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
 
@@ -16,6 +19,7 @@ from runnel.graph.device_set import LogicalDevice
 from runnel.graph.operation import Operation
 from runnel.graph.registry import INTERPRETED
 from runnel.passes.kernel_call import bind_blocking, select
+from runnel.passes.partition import NodeDevices, partition_nodes
 from runnel.passes.program import Node, Program
 from runnel.passes.state_access import StateAccess
 from runnel.passes.stretches import Unit, cut, is_constant
@@ -25,6 +29,8 @@ from runnel.runtime.interpreter import as_op_error, missing_variable, require_ti
 from runnel.runtime.random_streams import RandomStreams
 from runnel.runtime.state import Cell, StateStore
 from runnel.runtime.tiers import SegmentRunner
+from runnel.runtime.transfer import Transfer
+from runnel.runtime.unconfirmed import Unconfirmed
 from runnel.runtime.waiting import NodeWaiter, StepWaits
 
 Start = Callable[..., Any]
@@ -33,17 +39,33 @@ Start = Callable[..., Any]
 class BoundUnit:
     """A unit, bound to a kernel or to the state of a session."""
 
-    __slots__ = ("node", "start", "runner", "inputs", "outputs", "needs", "place", "infos")
+    __slots__ = (
+        *("node", "start", "runner", "inputs", "outputs", "needs", "place", "infos"),
+        *("device", "transfers"),
+    )
 
     def __init__(self, unit: Unit, place: int, program: Program) -> None:
         self.node = unit.node
         self.place = place
+        self.device: LogicalDevice | None = None
+        """Where it runs, in a step over several devices."""
         self.inputs = unit.inputs
+        """Where its values are found: those from another device under the number that they have
+        been received as."""
         self.outputs = unit.outputs
         self.needs = unit.needs
         self.start: Start | None = None
         self.runner: SegmentRunner | None = None
         self.infos = [program.infos[value] for value in unit.outputs]
+        self.transfers: list[Transfer] = []
+        """What is sent when it has run."""
+
+    def takes_array(self, value: int) -> bool:
+        """True when a compiled version takes ``value`` as an array, not to be built for it."""
+        if self.runner is None:
+            return False
+        segment = self.runner.segment
+        return segment.compilable and value in segment.inputs and value not in segment.specialized
 
 
 class WaitingPlan:
@@ -57,7 +79,7 @@ class WaitingPlan:
         device: str,
         mode: str,
         streams: RandomStreams,
-        device_of: Mapping[Node, LogicalDevice] | None = None,
+        device_of: NodeDevices | None = None,
     ) -> None:
         self._session = store.waiting
         self._constants = {
@@ -70,25 +92,57 @@ class WaitingPlan:
             bound = BoundUnit(unit, place, program)
             if unit.node is not None:
                 bound.start = bind_blocking(select(unit.node, "CPU", INTERPRETED), unit.node)
+                bound.device = None if device_of is None else device_of[unit.node]
             else:
                 assert unit.segment is not None
-                bound.runner = SegmentRunner(
-                    program, unit.segment, access, store, device, mode, streams
-                )
+                bound.device = unit.segment.device
                 # What comes from a queue is not the caller's: it need not be free at the end.
-                bound.runner.borrows = not fed.isdisjoint(unit.inputs)
+                borrows = not fed.isdisjoint(unit.inputs)
+                bound.runner = SegmentRunner(
+                    program, unit.segment, access, store, device, mode, streams, borrows
+                )
                 self.runners.append(bound.runner)
             self._units.append(bound)
         self._loads = self._certain_loads()
+        self._fed: list[Transfer] = []
+        """Transfers of fed values."""
+        if device_of is not None:
+            self._add_transfers(program, device_of)
+
+    def _add_transfers(self, program: Program, device_of: NodeDevices) -> None:
+        """Has each unit send what units of other devices need of it."""
+        makers: dict[int, list[BoundUnit]] = {}
+        takers: dict[tuple[int, LogicalDevice | None], list[BoundUnit]] = {}
+        for unit in self._units:
+            for value in unit.outputs:
+                makers.setdefault(value, []).append(unit)
+            for value in unit.inputs:
+                takers.setdefault((value, unit.device), []).append(unit)
+        partition = partition_nodes(program, device_of)
+        received: dict[tuple[int, LogicalDevice | None], int] = {}
+        for send, recv in partition.recv_of.items():
+            value, device = send.inputs[0], partition.device_of[recv]
+            if (value, device) not in takers:
+                continue  # a constant that had waited for something, now in every unit that uses it
+            as_array = any(unit.takes_array(value) for unit in takers[value, device])
+            transfer = Transfer.of(partition, send, by_value=not as_array)
+            received[value, device] = transfer.received
+            if value in makers:
+                for unit in makers[value]:
+                    unit.transfers.append(transfer)
+            else:
+                self._fed.append(transfer)
+        for unit in self._units:
+            unit.inputs = tuple([received.get((v, unit.device), v) for v in unit.inputs])
 
     def _certain_loads(self) -> list[tuple[Cell, Operation, Node]]:
         """Variables that must have a value before the step begins."""
-        written = {cell for runner in self.runners for cell in runner._stored}
+        written = {cell for runner in self.runners for cell in runner.state.stored}
         return [
             (cell, variable, node)
             for runner in self.runners
-            for cell, _, variable, node in runner._loads
-            if node is not None and (cell not in written or cell in runner._stored)
+            for cell, _, variable, node in runner.state.loads
+            if node is not None and (cell not in written or cell in runner.state.stored)
         ]
 
     def run(
@@ -99,16 +153,35 @@ class WaitingPlan:
             values.update(self._constants)
         step = StepWaits(self._session)
         unfinished: set[int] = set()
+        lent: Unconfirmed | None = None
         try:
+            if self._fed:
+                lent = self._send_fed(values)
             for unit in self._units:
                 blocked = bool(unfinished) and not unfinished.isdisjoint(unit.needs)
                 if blocked or not self._run_unit(unit, values, step, deadline, observer):
                     unfinished.add(unit.place)
             if unfinished:
                 self._finish(unfinished, values, step, deadline, observer)
+            if lent is not None:
+                lent.finish()
+        except BaseException:
+            if lent is not None:
+                lent.settle()
+            raise
         finally:
             if step.outstanding:
                 step.end()
+
+    def _send_fed(self, values: dict[int, Any]) -> Unconfirmed:
+        """Starts the transfers of fed values; until they end, the caller's arrays are in use."""
+        moved = []
+        for transfer in self._fed:
+            value = values[transfer.source]
+            received = values[transfer.received] = transfer.start(value)
+            if received is not value:
+                moved.append(received)
+        return Unconfirmed(None, moved)
 
     def _run_unit(
         self,
@@ -139,7 +212,16 @@ class WaitingPlan:
             self._note(unit, start, results, observer)
         for number, result in zip(unit.outputs, results):
             values[number] = result
+        if unit.transfers:
+            self._send(unit, values)
         return True
+
+    @staticmethod
+    def _send(unit: BoundUnit, values: dict[int, Any]) -> None:
+        for transfer in unit.transfers:
+            # Units that wait for different things may each have read the same variable.
+            if transfer.received not in values:
+                values[transfer.received] = transfer.start(values[transfer.source])
 
     @staticmethod
     def _note(unit: BoundUnit, start: int, results: Any, observer: Any) -> None:
@@ -177,6 +259,8 @@ class WaitingPlan:
             self._note(unit, start, results, observer)
             for number, result in zip(unit.outputs, results):
                 values[number] = result
+            if unit.transfers:
+                self._send(unit, values)
             finished = [unit.place]
             ready: list[int] = []
             while finished:

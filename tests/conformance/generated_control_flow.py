@@ -2,10 +2,13 @@
 
 A program is an expression over vectors of two elements: ``x`` and ``y`` are its inputs; ``s`` is
 the variable of the innermost loop around, and ``i`` a vector made of its counter or an element.
+In what follows a ``let``, ``t`` is the value that it names, and ``slope`` the gradient of that
+value by ``x``, taken at the place where it is used: perhaps in a branch of a later conditional.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -15,14 +18,16 @@ UNARY = ("sin", "tanh", "neg", "gather")
 BINARY = ("add", "mul", "sub", "maximum")
 
 
-def programs(depth: int) -> st.SearchStrategy[Any]:
-    """Programs nested at most ``depth`` deep."""
-    leaf = st.sampled_from(LEAVES)
+def programs(depth: int, slopes: bool = False) -> st.SearchStrategy[Any]:
+    """Programs nested at most ``depth`` deep; with ``slopes``, that take gradients."""
+    leaf = st.sampled_from((*LEAVES, "t", "slope") if slopes else LEAVES)
     if depth == 0:
         return leaf
-    smaller = programs(depth - 1)
+    smaller = programs(depth - 1, slopes)
     counts = st.integers(0, 3)
+    lets = [st.tuples(st.just("let"), smaller, smaller)] if slopes else []
     return st.one_of(
+        *lets,
         leaf,
         st.tuples(st.sampled_from(UNARY), smaller),
         st.tuples(st.sampled_from(BINARY), smaller, smaller),
@@ -44,12 +49,35 @@ class Builder:
 
     def build(self, program: Any, scope: dict[str, Any]) -> Any:
         """The result of ``program``; ``scope`` maps names to tensors."""
+        if program == "slope":
+            return scope["slope"]() if "slope" in scope else scope["y"]
         if isinstance(program, str):
-            return scope[program]
+            return scope.get(program, scope["s"])
         kind, *parts = program
         if kind in UNARY or kind in BINARY:
             return self._apply(kind, [self.build(part, scope) for part in parts])
         return getattr(self, f"_{kind}", self._fold_or_scan)(scope, *self._named(kind, parts))
+
+    def slope(self, function: Callable[[Any], Any], x: Any) -> tuple[Any, Callable[[], Any]]:
+        """``function(x)``, and what gives its gradient by ``x`` where it is called."""
+        value = function(x)
+        zero = self.tf.UnconnectedGradients.ZERO
+
+        def gradient() -> Any:
+            (found,) = self.tf.gradients(value, x, unconnected_gradients=zero)
+            return self.tf.convert_to_tensor(found)
+
+        return value, gradient
+
+    def _let(self, scope: dict[str, Any], first: Any, then: Any) -> Any:
+        # Another x, which nothing that came before was made of.
+        x = self.tf.identity(scope["x"])
+        value, slope = self.slope(lambda x: self.build(first, scope | {"x": x}), x)
+        return self.build(then, scope | {"t": value, "slope": slope})
+
+    def _in_loop(self, scope: dict[str, Any], **names: Any) -> dict[str, Any]:
+        """The names inside a loop, where there is no gradient of loops that are outside."""
+        return {name: value for name, value in scope.items() if name != "slope"} | names
 
     def _named(self, kind: str, parts: list[Any]) -> list[Any]:
         return [kind, *parts] if kind in ("scan", "foldl", "foldr") else parts
@@ -96,7 +124,7 @@ class Builder:
         tf = self.tf
 
         def step(i: Any, s: Any) -> Any:
-            return i + 1, tf.tanh(self.build(body, scope | {"s": s, "i": self._index(i)}))
+            return i + 1, tf.tanh(self.build(body, self._in_loop(scope, s=s, i=self._index(i))))
 
         first = self.build(start, scope)
         return tf.while_loop(lambda i, _: i < count, step, [tf.constant(0), first])[1]
@@ -105,7 +133,7 @@ class Builder:
         tf = self.tf
 
         def step(i: Any, s: Any) -> Any:
-            return i + 1, tf.tanh(self.build(body, scope | {"s": s})) + 0.4
+            return i + 1, tf.tanh(self.build(body, self._in_loop(scope, s=s))) + 0.4
 
         def goes_on(i: Any, s: Any) -> Any:
             return tf.logical_and(i < 4, tf.reduce_sum(s) < 1.5)
@@ -121,7 +149,7 @@ class Builder:
 
         def step(i: Any, s: Any, out: Any) -> Any:
             row = tf.gather(table, i % 3)
-            value = tf.tanh(self.build(body, scope | {"s": s, "i": row}))
+            value = tf.tanh(self.build(body, self._in_loop(scope, s=s, i=row)))
             return i + 1, value, out.write(i, value * row)
 
         first = self.build(start, scope)
@@ -134,7 +162,7 @@ class Builder:
         tf = self.tf
 
         def each(e: Any) -> Any:
-            return tf.reduce_sum(self.build(body, scope | {"i": tf.fill([2], e)}))
+            return tf.reduce_sum(self.build(body, self._in_loop(scope, i=tf.fill([2], e))))
 
         return tf.map_fn(each, self.build(over, scope))
 
@@ -144,7 +172,7 @@ class Builder:
         tf = self.tf
 
         def step(s: Any, e: Any) -> Any:
-            return tf.tanh(self.build(body, scope | {"s": s, "i": tf.fill([2], e)}))
+            return tf.tanh(self.build(body, self._in_loop(scope, s=s, i=tf.fill([2], e))))
 
         elements, first = self.build(over, scope), self.build(start, scope)
         result = getattr(tf, kind)(step, elements, initializer=first)

@@ -36,6 +36,40 @@ def test_a_gradient_inside_a_branch_of_what_was_made_outside():
     assert run(y, {x: 2.0, p: False}) == 2.0
 
 
+def slope(fetch, x, at, feed_dict):
+    """The derivative of a scalar, by central differences."""
+    delta = 1e-6
+    above, below = (run(fetch, {x: at + d, **feed_dict}) for d in (delta, -delta))
+    return (above - below) / (2 * delta)
+
+
+@pytest.mark.parametrize("taken", [True, False])
+@pytest.mark.parametrize("used_outside", [False, True])
+def test_a_gradient_of_a_loop_taken_in_a_branch_is_differentiated(taken, used_outside):
+    """Where the branch is not taken, nothing that the loop kept has a gradient."""
+    x, p = tf.placeholder(tf.float64, []), tf.placeholder(tf.bool, [])
+    y = loop(2, lambda i, s: tf.sin(s) * s, x)
+    z = tf.cond(p, lambda: tf.gradients(y, x)[0], lambda: x * x)
+    if used_outside:
+        z += y
+    (found,) = tf.gradients(z, x)
+    assert run(found, {x: 1.3, p: taken}) == pytest.approx(slope(z, x, 1.3, {p: taken}), rel=1e-6)
+
+
+def test_a_gradient_of_a_loop_taken_in_a_branch_of_an_iteration_is_differentiated():
+    x, turn = tf.placeholder(tf.float64, []), tf.placeholder(tf.int32, [])
+
+    def body(i, s):
+        inner = tf.cond(s > 0.0, lambda: loop(2, lambda j, t: tf.sin(t) * s, s), lambda: s)
+        return tf.cond(tf.equal(i, turn), lambda: tf.gradients(inner, s)[0], lambda: s + inner)
+
+    z = loop(3, body, x)
+    (found,) = tf.gradients(z, x)
+    for first in range(4):
+        expected = slope(z, x, 0.8, {turn: first})
+        assert run(found, {x: 0.8, turn: first}) == pytest.approx(expected, rel=1e-6)
+
+
 def test_a_gradient_inside_a_loop_by_a_captured_tensor():
     w = tf.placeholder(tf.float64, [])
 

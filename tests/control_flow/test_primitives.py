@@ -198,7 +198,7 @@ def test_what_is_well_formed_is_not_left_to_the_event_driven_executor(mode):
         assert not isinstance(sess._plan([y], [], []).executor, DataflowPlan)
         assert isinstance(sess._plan([y], [], []), StepPlan)
         dynamic = sess._plan([counting_loop(3)[0]], [], []).executor
-        assert isinstance(dynamic, DataflowPlan) == (mode == "event-driven")
+        assert isinstance(dynamic, DataflowPlan) == mode.startswith("event-driven")
 
 
 def test_a_traced_step_has_an_entry_for_each_execution(mode):
@@ -211,8 +211,9 @@ def test_a_traced_step_has_an_entry_for_each_execution(mode):
     if mode == "compiled":
         assert names == ["LoopCond/compiled"]
     else:
-        assert names.count("Less") == 4
-        assert names.count("add") == 3
+        suffix = "/compiled" if mode == "event-driven, compiled" else ""  # stretches
+        assert names.count(f"Less{suffix}") == 4
+        assert names.count(f"add{suffix}") == 3
 
 
 def test_pred_of_a_switch_must_be_a_scalar():

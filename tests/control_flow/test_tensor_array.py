@@ -54,6 +54,12 @@ def test_scatter_gather_split_concat():
     np.testing.assert_array_equal(run(pieces.concat()), [1, 2, 3])
 
 
+def test_joining_no_elements_of_known_shape():
+    array = tf.TensorArray(tf.float32, size=0, element_shape=[None, 3])
+    again = tf.TensorArray(tf.float32, handle=array.handle, flow=array.flow, infer_shape=False)
+    assert run(again.concat()).shape == (0, 3)
+
+
 def test_in_a_branch():
     array = tf.TensorArray(tf.float32, size=1)
     p = tf.placeholder(tf.bool, [])

@@ -45,6 +45,18 @@ def test_transposed(transpose_a, transpose_b):
     assert_derivatives(lambda x, y: multiply(x[None], y[None]), a, b, tolerance=1e-4)
 
 
+@pytest.mark.parametrize("rows", [1, 3, 16, 17, 31, 32])
+def test_few_rows_by_a_large_transposed_matrix(rows):
+    a = RNG.integers(-4, 5, (rows, 2048)).astype(np.float32)
+    b = RNG.integers(-4, 5, (2048, 2048)).astype(np.float32)
+    value = run_both(tf.matmul(tf.constant(a), tf.constant(b), transpose_b=True))
+    np.testing.assert_array_equal(value, a @ b.T)  # sums of small integers are exact
+    value = run_both(
+        tf.matmul(tf.constant(a.T), tf.constant(b), transpose_a=True, transpose_b=True)
+    )
+    np.testing.assert_array_equal(value, a @ b.T)
+
+
 def test_complex():
     a, b = A + 1j * normal(2, 3), B + 1j * normal(3, 4)
     x, y = tf.constant(a), tf.constant(b)

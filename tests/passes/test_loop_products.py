@@ -9,7 +9,7 @@ from tests.both_tiers import COMPILED, INTERPRETED, session
 from tests.execution_modes import MODES, forced
 
 
-def network(x, w, b):
+def network(x, w, b, **options):
     """A recurrent network in the form of tf.nn.dynamic_rnn."""
     steps = tf.shape(x)[0]
     inputs = tf.TensorArray(tf.float32, steps, element_shape=x.shape[1:]).unstack(x)
@@ -21,7 +21,7 @@ def network(x, w, b):
         return i + 1, h, out.write(i, h)
 
     start = tf.zeros([tf.shape(x)[1], 4])
-    _, _, outputs = tf.while_loop(lambda i, *_: i < steps, body, [0, start, outputs])
+    _, _, outputs = tf.while_loop(lambda i, *_: i < steps, body, [0, start, outputs], **options)
     return outputs.stack()
 
 
@@ -56,6 +56,14 @@ def test_an_iteration_computes_only_what_the_next_one_needs(batch):
     inside, outside = products(gradients, x)
     assert inside == ["MatMul", "MatMul"]  # h @ w_h, and the gradient of h
     assert sorted(outside) == ["BatchMatMulV2", "MatMul"]  # x @ w_x, and the gradient of w
+
+
+def test_a_loop_that_is_to_take_little_memory_keeps_its_products():
+    x, w, b = inputs_of(2)
+    y = network(x, w, b, swap_memory=True)
+    inside, outside = products(tf.gradients(tf.reduce_sum(y**2), [w, b]), x)
+    assert inside == ["MatMul", "MatMul", "MatMul"]
+    assert outside == []
 
 
 @pytest.mark.parametrize("batch", [2, None])

@@ -10,6 +10,7 @@ import pytest
 
 import runnel as tf
 from runnel.passes.checker import check_program
+from runnel.passes.frames import Frames
 from runnel.passes.mixed_precision import mixed_precision
 from runnel.passes.program import Program
 from runnel.passes.prune import prune
@@ -167,6 +168,38 @@ def test_products_inside_a_loop_are_rewritten():
             results.append(sess.run(last))
     np.testing.assert_allclose(results[1], results[0], atol=2e-2)
     assert (results[1] != results[0]).any()
+
+
+def test_primitives_are_rewritten_where_they_are():
+    """As the event-driven executor has them: casts are in the iteration of what they cast."""
+    w = tf.Variable(normal(4, 4) * 0.5, name="w")
+    x = tf.constant(normal(2, 4))
+    _, last = tf.while_loop(
+        lambda i, h: i < 3, lambda i, h: (i + 1, tf.tanh(tf.matmul(h, w))), (tf.constant(0), x)
+    )
+    program = mixed_precision(prune([last, tf.matmul(last, w)], [], []), tf.bfloat16)
+    assert types_of(program)["MatMul", "16"] == 2
+    frames = Frames(program)
+    producers = program.producers()
+    for node in program.nodes:
+        if node.op_def.name == "Cast":
+            assert frames.runs_in[node] is frames.leads_to[producers[node.inputs[0]]]
+        elif node.op_def.name in ("Merge", "Switch", "Enter", "Exit", "NextIteration"):
+            assert node.attrs["T"] is not tf.bfloat16
+
+
+def test_a_variable_whose_reads_are_not_explicit_is_cast_anew_for_each_use():
+    w = tf.Variable(normal(4, 4), name="w")
+    x = tf.constant(normal(2, 4))
+    first = tf.matmul(x, w)
+    with tf.control_dependencies([w.assign(w * 2.0)]):
+        second = tf.matmul(x, w)
+    program = mixed_precision(prune([first, second], [], []), tf.bfloat16)
+    reads = [n for n in program.nodes if n.op.name == "w/read"]
+    assert len(reads) == 1
+    own = [n for n in program.nodes if n.op_def.name == "Cast" and n.inputs == reads[0].outputs]
+    assert [cast.op for cast in own] == [first.op, second.op]
+    assert [[c.op.type for c in cast.control] for cast in own] == [[], ["Assign"]]
 
 
 def config(**options: int) -> tf.ConfigProto:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import threading
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +17,7 @@ from hypothesis import strategies as st
 import runnel as tf
 from runnel.queues.elements import InOrder, Prioritized, Shuffled
 from runnel.queues.queue import Queue
-from tests.queues.told import start
+from tests.queues.told import Told, start
 
 KINDS: dict[str, Any] = {
     "FIFOQueue": lambda: (InOrder(), 0),
@@ -148,8 +151,7 @@ def test_one_producer_and_one_consumer_keep_the_order():
     assert got == list(range(count))
 
 
-def test_waiting_costs_the_same_however_many_wait():
-    """10,000 who wait are served in the order in which they came, and can leave from anywhere."""
+def test_ten_thousand_who_wait_are_served_in_order_and_can_leave_from_anywhere():
     queue = make("FIFOQueue", 10)
     waiting = [start(queue.dequeue) for _ in range(10_000)]
     for told in waiting[1::2]:
@@ -158,3 +160,51 @@ def test_waiting_costs_the_same_however_many_wait():
     assert [told.result()[1][0] for told in waiting[::2]] == list(range(5_000))
     assert queue.waiting == (0, 0)
     assert queue.size() == 0
+
+
+class Compared(Told):
+    """Counts how often a waiter is compared with another: once for each that a search passes."""
+
+    comparisons = 0
+    __hash__ = Told.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Compared.comparisons += 1
+        return self is other
+
+
+def work_of(action: Callable[[], Any]) -> int:
+    """How many calls and comparisons of waiters ``action`` makes: its cost, whatever the clock."""
+    calls = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = Compared.comparisons
+    gc.disable()  # a collection would count as well
+    sys.setprofile(count)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+        gc.enable()
+    return calls + Compared.comparisons - before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_waiting_costs_the_same_however_many_wait(kind):
+    """To begin to wait, to leave and to be served take the same work among 100 and 10,000."""
+
+    def costs(count: int) -> list[int]:
+        queue = make(kind, 10)
+        waiting = [Compared() for _ in range(count)]
+        for waiter in waiting:
+            queue.dequeue(waiter)
+        return [
+            work_of(lambda: queue.dequeue(Compared())),
+            work_of(lambda: queue.cancel(waiting[count // 2])),
+            work_of(lambda: queue.enqueue_many([np.arange(2)], Compared())),
+        ]
+
+    assert costs(100) == costs(10_000)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
+from runnel.runtime.state import WriterLocks
 from tests.both_tiers import COMPILED, INTERPRETED, session
 
 TIERS = pytest.mark.parametrize("level", [INTERPRETED, COMPILED])
@@ -45,6 +47,25 @@ def aligned(size: int) -> np.ndarray:
     raw = np.zeros(size * 4 + 64, np.uint8)
     start = -raw.ctypes.data % 64
     return raw[start : start + size * 4].view(np.float32)
+
+
+def test_a_compiled_step_waits_for_one_that_is_in_the_middle_of_writing() -> None:
+    v, other = tf.Variable(1.0), tf.Variable(1.0)
+    double, triple = v.assign(v * 2.0).op, other.assign(other * 3.0).op
+    with session(COMPILED) as sess:
+        sess.run(tf.global_variables_initializer())
+        store = sess._store
+        release = WriterLocks([store.cell(v.op)], store).acquire()
+        waiting = threading.Thread(target=sess.run, args=(double,), daemon=True)
+        waiting.start()
+        in_threads(lambda: sess.run(triple))  # which nobody else is writing
+        waiting.join(0.1)
+        assert waiting.is_alive()
+        assert sess.run([v, other]) == [1.0, 3.0]
+        deque(release, 0)
+        waiting.join(30)
+        assert sess.run(v) == 2.0
+        assert not store.writing
 
 
 @TIERS

@@ -329,7 +329,7 @@ def test_a_step_that_cannot_fit_is_refused_before_it_changes_anything(cpus):
         sess.run(v.initializer)
         with pytest.raises(tf.errors.ResourceExhaustedError) as raised:
             sess.run([large, update], {x: 1.0})
-        for part in ("operations (", "CPU", "16 TiB", "smaller batch", "Nothing has been changed"):
+        for part in ("operations (", "CPU", "16 TiB", "smaller batch", "It has changed nothing"):
             assert part in raised.value.message
         assert sess.run(v).tolist() == [0.0, 0.0]
         assert sess.run(v.assign_add([1.0, 2.0])).tolist() == [1.0, 2.0]

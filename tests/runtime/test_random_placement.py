@@ -7,15 +7,19 @@ import random
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 
 import runnel as tf
 from runnel.runtime import session as sessions
 from runnel.runtime.device_schedule import DeviceSchedule
+from runnel.runtime.waiting import StepWaits
+from runnel.runtime.waiting_plan import WaitingPlan
 from tests.both_tiers import COMPILED, INTERPRETED
 from tests.execution_modes import forced
 from tests.runtime.program_generator import random_program
@@ -36,22 +40,74 @@ def session(level: int, optimised: bool = True) -> tf.Session:
     return tf.Session(config=config)
 
 
-def check(seed: int, levels: tuple[int, ...] = (INTERPRETED, COMPILED), max_steps: int = 30) -> int:
-    """Compares every fetch and every variable with NumPy; returns the number of transfers."""
+class FedByQueues:
+    """``tf`` for a program whose placeholders are elements of queues, to be put there first."""
+
+    def __init__(self) -> None:
+        self.queues: dict[tf.Tensor, tf.QueueBase] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(tf, name)
+
+    def placeholder(self, dtype: Any, shape: Any) -> tf.Tensor:
+        queue = tf.FIFOQueue(1, dtype)
+        element = queue.dequeue()
+        element.set_shape(shape)
+        self.queues[element] = queue
+        return element
+
+
+@contextmanager
+def arriving_late(sess: tf.Session, fill: list[tf.Operation], seed: int) -> Iterator[None]:
+    """Within the block, whenever a step goes to sleep one of ``fill`` is run, in any order."""
+    waiting = list(fill)
+    random.Random(seed).shuffle(waiting)
+    sleep = StepWaits._sleep
+
+    def fill_and_sleep(self: StepWaits, deadline: float | None) -> None:
+        while waiting and not self._arrived:
+            sess.run(waiting.pop())
+        sleep(self, deadline)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StepWaits, "_sleep", fill_and_sleep)
+        yield
+    sess.run(waiting)  # what nothing has waited for
+
+
+def check(
+    seed: int,
+    levels: tuple[int, ...] = (INTERPRETED, COMPILED),
+    max_steps: int = 30,
+    queued: str = "",
+) -> int:
+    """Compares every fetch and every variable with NumPy; returns the number of transfers.
+
+    ``queued`` says whether inputs come from queues, and when: "before" or "late".
+    """
     program = random_program(seed, max_steps=max_steps)
     fetches = list(range(len(program.steps)))
     transfers = 0
     with tf.Graph().as_default(), tf.device(scatter(seed)):
-        tensors, variables = program.build(tf)
+        described = FedByQueues() if queued else tf
+        tensors, variables = program.build(described)
         init = tf.global_variables_initializer()
         feed_dict = {tensors[number]: value for number, value in program.feeds.items()}
+        fill: list[tf.Operation] = []
+        if isinstance(described, FedByQueues):
+            fill = [described.queues[t].enqueue(value) for t, value in feed_dict.items()]
+            feed_dict = {}
         for level in levels:
             state = list(program.initial)
             with session(level) as sess:
                 sess.run(init)
                 for number in range(2):
                     expected = program.compute(fetches, state)
-                    found = sess.run([tensors[f] for f in fetches], feed_dict)
+                    late = arriving_late(sess, fill, seed) if queued == "late" else nullcontext()
+                    if queued == "before":
+                        sess.run(fill)
+                    with late:
+                        found = sess.run([tensors[f] for f in fetches], feed_dict)
                     where = f"seed {seed}, level {level}, run {number}"
                     for f, a, b in zip(fetches, found, expected, strict=True):
                         assert_equal(a, b, f"{where}: step {f} {program.steps[f]}")
@@ -63,8 +119,9 @@ def check(seed: int, levels: tuple[int, ...] = (INTERPRETED, COMPILED), max_step
 
 def count_transfers(sess: sessions.BaseSession) -> int:
     executors = [p.plan.executor for p in sess._prepared.values()]
-    schedules = [e for e in executors if isinstance(e, DeviceSchedule)]
-    return sum(len(step.transfers) for s in schedules for step in s.steps)
+    steps = [step for e in executors if isinstance(e, DeviceSchedule) for step in e.steps]
+    units = [unit for e in executors if isinstance(e, WaitingPlan) for unit in e._units]
+    return sum(len(sender.transfers) for sender in (*steps, *units))
 
 
 @given(SEEDS)
@@ -73,8 +130,16 @@ def test_where_operations_run_does_not_change_what_they_compute(seed: int) -> No
     check(seed)
 
 
+@pytest.mark.parametrize("queued", ["before", "late"])
+@given(seed=SEEDS)
+@fuzz(4)
+def test_nor_does_it_where_the_step_takes_its_inputs_from_queues(queued: str, seed: int) -> None:
+    check(seed, queued=queued)
+
+
 def test_the_programs_do_cross_devices() -> None:
     assert check(11, (INTERPRETED,)) > 5
+    assert check(11, (INTERPRETED,), queued="late") > 5
 
 
 def test_on_xla_devices_of_their_own() -> None:
@@ -98,7 +163,9 @@ def check_many(count: int) -> None:
 
     rng = random.Random(7)
     for _ in range(count):
-        check(rng.randrange(2**32), (COMPILED,), max_steps=20)
+        seed = rng.randrange(2**32)
+        check(seed, (COMPILED,), max_steps=20)
+        check(seed, (COMPILED,), max_steps=20, queued="late")
     print(len(jax.devices()), "devices")
     with tf.Graph().as_default(), session(COMPILED) as sess:
         with tf.device("/cpu:2"):
@@ -113,8 +180,11 @@ def check_many(count: int) -> None:
 # With branches and loops -------------------------------------------------------------------------
 
 
-def random_flow(seed: int) -> tuple[list[tf.Tensor], tf.Tensor, tf.Variable]:
-    """Values that come through nested conditionals and loops, with state inside; gradients."""
+def random_flow(seed: int, updates: bool = True) -> tuple[list[tf.Tensor], tf.Tensor, tf.Variable]:
+    """Values that come through nested conditionals and loops, with state inside; gradients.
+
+    Without ``updates`` the variable is only read.
+    """
     rng = random.Random(seed)
     x = tf.placeholder(tf.float64, [2], name="x")
     v = tf.Variable([0.5, -0.5], dtype=tf.float64, use_resource=rng.random() < 0.5)
@@ -126,6 +196,8 @@ def random_flow(seed: int) -> tuple[list[tf.Tensor], tf.Tensor, tf.Variable]:
             return tf.tanh(a + 0.5 * b)
         if kind == 1:
             return tf.reverse(a, [0]) - b * 0.25
+        if kind == 2 and not updates:
+            return tf.tanh(a) - v
         if kind == 2:
             with tf.control_dependencies([v.assign_add(0.125 * tf.tanh(a))]):
                 return tf.identity(b) + v

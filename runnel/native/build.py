@@ -1,0 +1,95 @@
+"""Compiling C++ sources into a shared library, once for each content.
+
+Libraries are kept in ``$XDG_CACHE_HOME/runnel`` (``~/.cache/runnel``), under a name that tells
+everything that went into them: another source, compiler, header or option has another name, and
+nothing is ever stale. Only the user may be able to write there, for what lies there is loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+TIME_LIMIT = 180.0
+
+
+class BuildError(Exception):
+    """A library cannot be built here."""
+
+
+def library_folder() -> Path:
+    """Where libraries are kept; it is made where it is missing.
+
+    Raises:
+        BuildError: someone else could write to it.
+    """
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = Path(home, "runnel")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+    except OSError as error:
+        raise BuildError(f"{folder} cannot be made: {error}") from error
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
+        raise BuildError(f"{folder} could be written by others: make it the user's alone")
+    return folder
+
+
+def compiler() -> str:
+    """The C++ compiler: ``$CXX``, or the first of the usual names.
+
+    Raises:
+        BuildError: there is none.
+    """
+    for name in (os.environ.get("CXX"), "g++", "c++"):
+        found = shutil.which(name) if name else None
+        if found is not None:
+            return os.path.realpath(found)
+    raise BuildError("there is no C++ compiler (g++, or what CXX names)")
+
+
+def build_library(
+    name: str, sources: Sequence[Path], options: Sequence[str], versions: Sequence[str]
+) -> Path:
+    """The library that ``sources`` make together, compiled now unless they were before.
+
+    They may include headers (``*.h``) of their own folders. ``versions`` names what else the
+    result depends on: the versions of other headers.
+
+    Raises:
+        BuildError: there is no compiler, or it failed.
+    """
+    command = [compiler(), "-std=c++17", "-O3", "-fPIC", "-shared", *map(str, sources), *options]
+    headers = sorted({header for source in sources for header in source.parent.glob("*.h")})
+    content = [path.read_bytes() for path in (*sources, *headers)]
+    content += [text.encode() for text in (*command, *versions)]
+    digest = hashlib.sha256(b"\0".join(content))
+    library = library_folder() / f"{name}-{digest.hexdigest()[:32]}.so"
+    if library.exists():
+        return library
+    # Several processes may build at once: each writes a file of its own and puts it in place.
+    handle, made = tempfile.mkstemp(".so", prefix=name, dir=library.parent)
+    os.close(handle)
+    try:
+        _compile([*command, "-o", made])
+        os.replace(made, library)
+    finally:
+        Path(made).unlink(missing_ok=True)
+    return library
+
+
+def _compile(command: Sequence[str]) -> None:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIME_LIMIT, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BuildError(f"{command[0]} did not run: {error}") from error
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if "error" in line] or [done.stderr]
+        raise BuildError(f"{command[0]} failed: {lines[0].strip()[:300]}")

@@ -1,0 +1,75 @@
+"""Finding oneDNN, and doing without."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from runnel.native import build, onednn
+
+PROGRAM = """
+import numpy as np
+import runnel as tf
+from runnel.native import onednn
+
+config = tf.ConfigProto()
+config.graph_options.optimizer_options.global_jit_level = 1
+x = tf.constant(np.ones((4, 5, 5, 2), np.float32))
+y = tf.nn.conv2d(x, tf.fill([3, 3, 2, 4], 0.5), 1, "VALID")
+with tf.Session(config=config) as session:
+    assert (session.run(y) == 9.0).all()
+print(onednn.load() is not None)
+"""
+
+
+def _installation(folder: Path) -> Path:
+    (folder / "include" / "oneapi" / "dnnl").mkdir(parents=True)
+    (folder / "include" / "oneapi" / "dnnl" / "dnnl.hpp").write_text("#error not oneDNN\n")
+    (folder / "lib").mkdir()
+    (folder / "lib" / "libdnnl.so").write_bytes(b"")
+    return folder
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux only")
+def test_the_environment_names_an_installation_or_turns_it_off(tmp_path, monkeypatch):
+    folder = _installation(tmp_path)
+    monkeypatch.setenv(onednn.VARIABLE, str(folder))
+    found = onednn.installation()
+    assert found is not None and found.library == folder / "lib" / "libdnnl.so"
+    monkeypatch.setenv(onednn.VARIABLE, str(tmp_path / "nothing"))
+    assert onednn.installation() is None
+    monkeypatch.setenv(onednn.VARIABLE, "0")
+    assert onednn.installation() is None
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux only")
+def test_what_cannot_be_built_is_said_once_and_done_without(tmp_path, monkeypatch):
+    try:
+        build.compiler()
+    except build.BuildError:
+        pytest.skip("needs a C++ compiler")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(onednn.VARIABLE, str(_installation(tmp_path / "installed")))
+    monkeypatch.setattr(onednn, "_load", functools.cache(onednn._load.__wrapped__))
+    with pytest.warns(RuntimeWarning, match="not oneDNN"):
+        assert onednn.load() is None
+    with warnings.catch_warnings(action="error"):
+        assert onednn.load() is None
+
+
+def test_turned_off_convolutions_compile_all_the_same():
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={**os.environ, onednn.VARIABLE: "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "False"
