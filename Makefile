@@ -10,6 +10,8 @@ PYTHON       ?= python3
 WORKERS      ?= auto
 TESTS        ?= tests
 CONFORMANCE  ?= tests/conformance
+# These need oneDNN, which `make test` does without: it tests what runnel has of its own.
+ONEDNN_TESTS ?= tests/native tests/ops/test_onednn_convolution.py tests/ops/test_channel_sums.py
 PYTEST_FLAGS ?=
 DEMO_FLAGS   ?=
 BENCH_FLAGS  ?=
@@ -53,8 +55,8 @@ format: $(DEVELOPMENT) ## Sort the imports and format every file.
 	$(VENV)/bin/ruff format .
 
 conformance: export TF_CPP_MIN_LOG_LEVEL ?= 3
-conformance: $(CONFORMING) ## Compare with TensorFlow, live (installs tensorflow-cpu).
-	$(PEER_VENV)/bin/python $(PYTEST) $(CONFORMANCE)
+conformance: $(CONFORMING) ## Compare with TensorFlow, live (installs tensorflow-cpu and oneDNN).
+	$(PEER_VENV)/bin/python $(PYTEST) $(CONFORMANCE) $(ONEDNN_TESTS)
 
 bench: export TF_CPP_MIN_LOG_LEVEL ?= 3
 bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (installs them).

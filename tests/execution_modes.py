@@ -1,7 +1,9 @@
-"""The three ways in which a step with loops and conditionals can run, each the others' oracle.
+"""The four ways in which a step with loops and conditionals can run, each the others' oracle.
 
-``event-driven``: node by node, by pending counts. ``structured``: loops and conditionals as wholes,
-interpreted. ``compiled``: as wholes, by XLA where they have a compiled form.
+``event-driven``: by pending counts, or functions that do what the counts would do; interpreted.
+``event-driven, compiled``: the same, with all that can be in compiled stretches. ``structured``:
+loops and conditionals as wholes, interpreted. ``compiled``: as wholes, by XLA where they have a
+compiled form, and in compiled stretches where they have none.
 """
 
 from __future__ import annotations

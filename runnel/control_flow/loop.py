@@ -34,7 +34,8 @@ def while_loop(
     structure, of the same types and shapes. A shape that changes from one iteration to the next
     is declared in ``shape_invariants``. ``back_prop=False`` says that no gradient will be asked
     for. With ``swap_memory`` what a gradient needs of each iteration is kept in the memory of the
-    host, where the loop runs on a device that has its own. A list of one loop variable is unpacked, unless ``return_same_structure``.
+    host, where the loop runs on a device that has its own. A list of one loop variable is
+    unpacked, unless ``return_same_structure``.
 
     Example:
         >>> total, _ = tf.while_loop(lambda s, i: i < 5, lambda s, i: (s + i, i + 1), [0, 0])

@@ -101,8 +101,8 @@ def _pop_joined(effects: Effects, node: Node, values: list[Any], check: Check) -
     columns = tuple(node.attrs["element_shape_except0"]._dims)
     if count == 0:
         return jnp.zeros((0, *columns), handle.dtype)
-    if content.buffer is None:
-        raise NotCompilable("a stack of known elements, joined")
+    if content.buffer is None or content.bound < count:
+        raise NotCompilable("a stack of known elements, or of too few, joined")
     if content.least < count:
         check(content.count >= count, _unexplained)
     left = effects.contents[handle] = content.moved(-count, content.buffer)

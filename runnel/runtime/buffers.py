@@ -36,7 +36,7 @@ class NotCompilable(Exception):
 
 
 class StackHandle:
-    """A stack, while it is traced; ``limit`` is the most elements that it takes, if there is one."""
+    """A stack, while it is traced; ``limit`` is the most that it takes, if there is one."""
 
     def __init__(self, dtype: Any, limit: int | None = None) -> None:
         self.dtype = dtype
@@ -243,7 +243,7 @@ class Effects:
         self._given = {id(value): value for value in given}
         self._ranges: dict[int, tuple[Any, int, int, Any]] = {}
         """Integers (traced, by identity) of which the least and the greatest value are known, and
-        the loop whose counter each is."""
+        the loop whose counter each is, if it is one."""
 
     def large_buffers(self, platform: str) -> list[Any]:
         """Buffers that a segment hands out to be lent to its next run (donated).
@@ -265,8 +265,8 @@ class Effects:
         """True for an argument of the segment."""
         return id(value) in self._given
 
-    def note_range(self, value: Any, least: int, greatest: int, loop: Any) -> None:
-        """``value`` is a counter of ``loop``; it runs through all that is between the two."""
+    def note_range(self, value: Any, least: int, greatest: int, loop: Any = None) -> None:
+        """``value`` is between the two; as a counter of ``loop`` it runs through all of that."""
         self._ranges[id(value)] = (value, least, greatest, loop)  # which keeps the identity its own
 
     def range_of(self, value: Any) -> tuple[int, int] | None:

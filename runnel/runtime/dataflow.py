@@ -78,7 +78,7 @@ class DataflowPlan:
         liveness = Liveness(program, frames)
         units: Mapping[Frame, Sequence[Unit]] = {f: f.items for f in frames.frames}
         if mode != NEVER:
-            worth = partial(is_worth_it, always=mode == ALWAYS)
+            worth = partial(is_worth_it, device=device, always=mode == ALWAYS)
             units = FrameUnits(program, frames, liveness, device, device_of, worth).of
         self._layout = StepLayout(program, frames, units, device, self._stretch)
         add_functions(self._layout, liveness, program.infos)

@@ -8,20 +8,23 @@ from typing import Any
 import numpy as np
 
 from runnel.graph import errors
+from runnel.graph.device_set import LogicalDevice
 from runnel.passes.program import Node
 from runnel.queues.waiter import WAITING
 from runnel.runtime import verification
 from runnel.runtime.dataflow_layout import Task
+from runnel.runtime.devices import xla_device
 from runnel.runtime.interpreter import as_op_error, require_time
 from runnel.runtime.state import StateStore, as_numpy
 from runnel.runtime.step_state import Reference, StepState
+from runnel.runtime.stretch import Stretch, put
 from runnel.runtime.waiting import NodeWaiter, StepWaits
 
 
 class NodeRunner:
     """Runs nodes and stretches with the state of one step."""
 
-    __slots__ = ("store", "state", "deadline", "observer", "waits")
+    __slots__ = ("store", "state", "deadline", "observer", "waits", "_arrived")
 
     def __init__(
         self, store: StateStore, state: StepState, deadline: float | None, observer: Any
@@ -32,6 +35,8 @@ class NodeRunner:
         self.state = state
         self.deadline = deadline
         self.observer = observer
+        self._arrived: dict[tuple[int, LogicalDevice], tuple[Any, Any]] = {}
+        """What was brought to a device last, of each value: with the value that it was."""
 
     def require_time(self, node: Node) -> None:
         """An error when the step has to stop before ``node``."""
@@ -80,7 +85,7 @@ class NodeRunner:
                 if isinstance(value, Reference):
                     args[position] = state.read(value, stretch.taker(position))
         if stretch.device is not None:
-            args = [stretch.brought(value) for value in args]
+            self._bring(stretch, stretch.device, args)
         if not stretch.random:
             return stretch.run(args, self.deadline, self.observer)
         args += [state.stream(op) for op in stretch.random]
@@ -89,6 +94,20 @@ class NodeRunner:
         for op, drawn in zip(stretch.random, results[count:], strict=True):
             state.advance(op, int(drawn))
         return results[:count]
+
+    def _bring(self, stretch: Stretch, device: LogicalDevice, args: list[Any]) -> None:
+        """Puts what is on another device in place: moved once, however many stretches take it."""
+        for position, value in enumerate(args):
+            if isinstance(value, np.ndarray | np.generic) or not hasattr(value, "devices"):
+                continue
+            target = xla_device(device)
+            if value.devices() != {target}:
+                key = stretch.inputs[position], device
+                source, moved = self._arrived.get(key, (None, None))
+                if source is not value:
+                    moved = put(value, target)
+                    self._arrived[key] = value, moved
+                args[position] = moved
 
     def begin(self, task: Task, args: list[Any], iteration: Any = None) -> Any:
         """Begins a blocking operation of ``iteration``: its results, or what waits for them."""

@@ -15,11 +15,15 @@ from runnel.runtime.step_watch import StepWatch
 
 
 class InterpretedSegment:
-    """Instructions, bound to the cells of a session."""
+    """Instructions, bound to the cells of a session.
 
-    def __init__(self, code: Code, state: SegmentState) -> None:
+    ``inside`` says that it runs as a part of something interpreted, which has NumPy's warnings off.
+    """
+
+    def __init__(self, code: Code, state: SegmentState, inside: bool = False) -> None:
         self._code = code
         self._state = state
+        self._inside = inside
 
     def run(self, inputs: list[Any], deadline: float | None, observer: Any) -> list[Any]:
         """The outputs for ``inputs``; state is read and replaced."""
@@ -67,10 +71,16 @@ class InterpretedSegment:
             slots[slot] = cell.value.words()
         if code.watch is not None:
             slots[code.watch] = StepWatch(state.store, deadline, observer)
-        with np.errstate(all="ignore"):
-            if deadline is None and observer is None:
-                interpret(code.instructions, slots)
-            else:
-                limit = float("inf") if deadline is None else deadline
-                interpret_until(code.instructions, slots, limit, observer)
+        if self._inside:
+            self._interpret(slots, deadline, observer)
+        else:
+            with np.errstate(all="ignore"):
+                self._interpret(slots, deadline, observer)
         return slots
+
+    def _interpret(self, slots: list[Any], deadline: float | None, observer: Any) -> None:
+        if deadline is None and observer is None:
+            interpret(self._code.instructions, slots)
+        else:
+            limit = float("inf") if deadline is None else deadline
+            interpret_until(self._code.instructions, slots, limit, observer)

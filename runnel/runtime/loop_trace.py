@@ -88,8 +88,8 @@ class LoopTrace:
                     content.least = start_of[handle].least
                     if move < 0:  # as few as before the last iteration
                         content.least += move * (times - 1) if exact and times else -content.bound
-                for handle in arrays:  # which may have grown in an iteration before
-                    self._effects.contents[handle].bound = after[handle].bound
+                for array in arrays:  # which may have grown in an iteration before
+                    self._effects.contents[array].bound = after[array].bound
                 following, holds = self._iteration(variables, own, None)
                 return following, around.carried(own, handles), holds
             finally:
@@ -125,10 +125,9 @@ class LoopTrace:
                 content.least += growth[handle][1] * times
             elif growth[handle][1] < 0:
                 content.least = 0
-        for handle in arrays:
-            content = after[handle].with_arrays(self._effects.contents[handle].arrays)
-            content = content.after_loop(start_of[handle], self, exact)
-            self._effects.contents[handle] = content
+        for array in arrays:
+            content = after[array].with_arrays(self._effects.contents[array].arrays)
+            self._effects.contents[array] = content.after_loop(start_of[array], self, exact)
         if self._condition_has_effects():
             self._run_condition(variables, state, around.owner.checks)  # the one that was false
         if checked:

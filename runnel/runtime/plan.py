@@ -148,7 +148,10 @@ class StepPlan:
         """``program`` with loops and conditionals raised; None if some must run dynamically."""
         if not any(node.op_def.name in DYNAMIC_OPS for node in program.nodes):
             return program
-        raised = raise_control_flow(program) if self._raises else None
+        raised = None
+        if self._raises:
+            swaps = self._environment[2].default.device_type != "CPU"
+            raised = raise_control_flow(program, swaps)
         if raised is not None and self._placement and spans_devices(raised, self._placement):
             return None
         return raised

@@ -59,6 +59,8 @@ class ProgramWriter:
         self._write_nested_function = write_nested
         self._names: dict[int, str] = {}
         self._fixed: Collection[int] = ()
+        self._placed: dict[str, str] = {}
+        """For what is placed on the device, the name under which it is."""
         self.unsettled: set[str] = set()
         """Names of values that may be arrays of JAX."""
 
@@ -118,6 +120,25 @@ class ProgramWriter:
         self._line(f"{name} = as_{kind}({name})")
         self.unsettled.discard(name)
 
+    def place(
+        self,
+        programs: Sequence[Program],
+        invariants: dict[int, str],
+        fixed: Collection[int],
+        written: Collection[Operation],
+    ) -> None:
+        """Places what the stretches of a loop take in every iteration: once, before the loop."""
+        for program in programs:
+            for part in self._parts(program, StateAccess(program), fixed):
+                if isinstance(part, Node):
+                    continue
+                taken = [invariants[v] for v in part.inputs if v in invariants]
+                taken += [self._state[v] for v, _ in part.reads if v not in written]
+                for name in taken:
+                    if name not in self._placed:
+                        self._placed[name] = f"p{name}"
+                        self._line(f"p{name} = {self._bind('t', part.placed)}({name})")
+
     def _is_large(self, value: int, names: dict[int, str]) -> bool:
         """True for a local of this program that may hold an array worth giving up early."""
         return names.get(value) == f"w{value}" and self._infos[value].dims != ()
@@ -133,6 +154,7 @@ class ProgramWriter:
         given = [self._names[value] for value in stretch.inputs]
         given += [self._state[variable] for variable, _ in stretch.reads]
         given += [stream for stream, _ in streams]
+        given = [self._placed.get(name, name) for name in given]
         counts = [f"count{i}" for i in range(len(streams))]
         written = [self._state[variable] for variable in stretch.writes]
         targets = [*(f"w{value}" for value in stretch.outputs), *written, *counts]

@@ -11,12 +11,15 @@ the streams have moved.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from math import inf
 from typing import Any, Protocol
 
 import numpy as np
 
 from runnel.graph.operation import Operation
+from runnel.graph.shapes import is_fully_defined
 from runnel.passes.cluster import Segment, cluster
+from runnel.passes.cost_model import TYPICAL, flops
 from runnel.passes.program import Node, Program
 from runnel.passes.state_access import StateAccess
 from runnel.passes.structured import structure_of
@@ -25,6 +28,8 @@ from runnel.runtime.devices import xla_device
 
 _FEW_NODES = 3
 """Operations on arrays from which on a stretch may be worth a call of its own."""
+_CALL_SECONDS = 10e-6
+"""What such a call costs at least, interpreted; compiled it is more."""
 
 
 class StretchRunner(Protocol):
@@ -32,6 +37,11 @@ class StretchRunner(Protocol):
 
     segment: Segment
     passed: Passed
+
+    @property
+    def is_compiled(self) -> bool:
+        """True when it has been compiled, for whatever shapes."""
+        ...
 
     def run(self, inputs: list[Any], deadline: float | None, observer: Any) -> list[Any]:
         """The outputs for ``inputs``."""
@@ -41,9 +51,13 @@ class StretchRunner(Protocol):
 class Stretch:
     """A part of a program that runs as one."""
 
-    __slots__ = ("run", "nodes", "inputs", "outputs", "reads", "writes", "random", "device")
+    __slots__ = (
+        *("run", "nodes", "inputs", "outputs", "reads", "writes", "random", "device"),
+        "_runner",
+    )
 
     def __init__(self, runner: StretchRunner) -> None:
+        self._runner = runner
         self.run = runner.run
         self.nodes = runner.segment.nodes
         self.inputs = runner.segment.inputs
@@ -60,18 +74,19 @@ class Stretch:
         value = self.inputs[position]
         return next(node for node in self.nodes if value in node.inputs)
 
-    def brought(self, value: Any) -> Any:
-        """``value`` as the stretch's device can take it; a copy may still be on its way."""
-        if isinstance(value, np.ndarray | np.generic) or not hasattr(value, "devices"):
+    def placed(self, value: Any) -> Any:
+        """``value``, which many runs will take, where a compiled stretch takes it from."""
+        if not self._runner.is_compiled or not isinstance(value, np.ndarray):
             return value
-        import jax
+        return put(value, None if self.device is None else xla_device(self.device))
 
-        assert self.device is not None
-        target = xla_device(self.device)
-        if value.devices() == {target}:
-            return value
-        with jax.enable_x64(True):
-            return jax.device_put(value, target)
+
+def put(value: Any, target: Any) -> Any:
+    """``value`` on an XLA device; the copy may still be on its way."""
+    import jax
+
+    with jax.enable_x64(True):
+        return jax.device_put(value, target)
 
 
 MakeRunner = Callable[[Program, Segment, StateAccess], StretchRunner]
@@ -98,7 +113,7 @@ class Stretches:
         if known is None:
             parts: list[Node | Stretch] = []
             for segment in cluster(program, access, self._device, None, fixed):
-                if segment.compilable and is_worth_it(segment, program, self._always):
+                if segment.compilable and is_worth_it(segment, program, self._device, self._always):
                     parts.append(Stretch(self._make(program, segment, access)))
                 else:
                     parts += segment.nodes
@@ -106,7 +121,7 @@ class Stretches:
         return known[1]
 
 
-def is_worth_it(segment: Segment, program: Program, always: bool) -> bool:
+def is_worth_it(segment: Segment, program: Program, device: str, always: bool) -> bool:
     """True when there is enough in ``segment`` for a call of its own; ``always`` if anything is."""
     working = [node for node in segment.nodes if _computes(node)]
     if always:
@@ -119,7 +134,18 @@ def is_worth_it(segment: Segment, program: Program, always: bool) -> bool:
         for node in working
         if any(infos[value].dims != () for value in (*node.inputs, *node.outputs))
     ]
-    return len(on_arrays) >= _FEW_NODES
+    if len(on_arrays) < _FEW_NODES:
+        return False
+    place = device if segment.device is None else segment.device.device_type
+    return place != "CPU" or sum(map(_least_seconds, on_arrays)) > _CALL_SECONDS
+
+
+def _least_seconds(node: Node) -> float:
+    """What interpreting ``node`` takes at least; no limit where its shapes are not known."""
+    tensors = (*node.op.inputs, *node.op.outputs)
+    if not all(is_fully_defined(tensor.dims) for tensor in tensors):
+        return inf
+    return max(TYPICAL["CPU"].light, flops(node.op) / TYPICAL["CPU"].flops)
 
 
 def _computes(node: Node) -> bool:

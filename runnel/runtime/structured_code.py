@@ -140,6 +140,10 @@ class _Writer:
         invariants = self._parameters(loop.invariants, arguments[count:])
         fixed = self._fixed_inside(loop.invariants, self._node.inputs[count:])
         inside = [*variables, *invariants]
+        if self._stretches is not None:
+            constant = dict(zip(loop.invariants, invariants, strict=True))
+            arrays = {v: name for v, name in constant.items() if self._infos[v].dims != ()}
+            self._programs.place(loop.programs, arrays, fixed, touched_by(self._node).writes)
         self._line("store = watch.store")
         self._line("deadline = watch.deadline")
         node = self._out.bind("n", self._node)
@@ -153,9 +157,10 @@ class _Writer:
         self._line("if store.closed or (deadline is not None and now() > deadline):")
         self._line(f"    watch.require_time({node})", self._node)
         self._out.end()
-        for position in dict.fromkeys(loop.exits):
-            if variables[position] in self._programs.unsettled:
-                self._programs.settle(variables[position], loop.variables[position])
+        # Also those that nobody takes: when they are there, nothing is in use any more.
+        for name, value in zip(variables, loop.variables, strict=True):
+            if name in self._programs.unsettled:
+                self._programs.settle(name, value)
         return [variables[position] for position in loop.exits]
 
     def _write_moves(

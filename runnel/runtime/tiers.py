@@ -111,7 +111,7 @@ class SegmentRunner:
         # One thread compiles; others that need the same executable wait for it.
         self._compile_lock = threading.Lock()
         state = self.state = SegmentState(self._code, store, streams)
-        self._interpreted = InterpretedSegment(self._code, state)
+        self._interpreted = InterpretedSegment(self._code, state, passes_state)
         self._has_branches = any(structure_of(node) is not None for node in segment.nodes)
         self._may_lack_value = self._has_branches or bool(state.optional)
         loads = [(cell, variable) for cell, _, variable, _ in state.loads]
@@ -136,7 +136,13 @@ class SegmentRunner:
     ) -> SegmentRunner:
         """What runs a stretch of something that is interpreted here."""
         segment = replace(segment, device=self.segment.device)
-        return self._alike(program, segment, access, passes_state=True)
+        # What it is given is not in use when the loop has ended, and its results are there.
+        return self._alike(program, segment, access, borrows=False, passes_state=True)
+
+    @property
+    def is_compiled(self) -> bool:
+        """True when the segment has been compiled, for whatever shapes."""
+        return self._variants.are_compiled
 
     # Choosing a tier ------------------------------------------------------------------------
 

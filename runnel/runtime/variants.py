@@ -120,6 +120,11 @@ class Variants:
         return tuple([np.shape(cell.value) for cell in self._changing])
 
     @property
+    def are_compiled(self) -> bool:
+        """True when there is a compiled form."""
+        return bool(self._compiled)
+
+    @property
     def are_many(self) -> bool:
         """True when there are so many compiled forms that another one is hardly worth it."""
         return len(self._compiled) >= _MANY_SIGNATURES

@@ -93,6 +93,7 @@ def check_examples(mode: str, depth: int, examples: int, slopes: bool) -> None:
     [
         ("event-driven", 3, 50),
         ("event-driven", 4, 50),
+        ("event-driven, compiled", 3, 15),
         ("structured", 3, 100),
         ("structured", 4, 50),
         ("structured", 5, 20),
@@ -105,7 +106,12 @@ def test_values_and_derivatives(mode, depth, examples):
 
 @pytest.mark.parametrize(
     ("mode", "depth", "examples"),
-    [("event-driven", 4, 20), ("structured", 4, 30), ("compiled", 3, 12)],
+    [
+        ("event-driven", 4, 20),
+        ("event-driven, compiled", 3, 6),
+        ("structured", 4, 30),
+        ("compiled", 3, 12),
+    ],
 )
 def test_gradients_taken_inside(mode, depth, examples):
     """Gradients of gradients that were taken in branches and in loops: third derivatives."""

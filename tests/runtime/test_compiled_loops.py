@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.runtime import buffer_ops, buffers, compiler
+from runnel.runtime import compiler
 from runnel.runtime.dataflow import DataflowPlan
 from tests.both_tiers import COMPILED, session
 
@@ -142,66 +142,6 @@ def test_buffers_are_as_large_as_what_bounds_a_data_dependent_length():
             np.testing.assert_allclose(found[0], expected[0], 1e-6)
             np.testing.assert_allclose(found[1], expected[1], 1e-6)
         assert segments(sess) == [True]
-
-
-@pytest.fixture
-def host_memory(monkeypatch):
-    """As on an accelerator, the host has another memory. What is moved there."""
-    moved = []
-
-    def to_host(value):
-        moved.append(value.shape)
-        return buffers.to_host(value)
-
-    monkeypatch.setattr(compiler, "host_memory", lambda platform: buffers.HostMemory())
-    monkeypatch.setattr(buffers, "_SWAPPED", 64)
-    monkeypatch.setattr(buffer_ops, "to_host", to_host)
-    return moved
-
-
-def swapping_loops(x, swap_memory):
-    """Pushes in a branch, in an inner loop, of two values of one shape."""
-
-    def inner(s):
-        return tf.while_loop(
-            lambda j, _: j < 2, lambda j, t: (j + 1, tf.sin(t) * s), [0, s], swap_memory=swap_memory
-        )[1]
-
-    def body(i, s):
-        return i + 1, tf.cond(tf.equal(i % 2, 0), lambda: tf.tanh(s) * s, lambda: inner(s))
-
-    _, last = tf.while_loop(lambda i, _: i < 4, body, [0, x], swap_memory=swap_memory)
-    return tf.gradients(tf.reduce_sum(last), x)[0]
-
-
-def test_what_a_loop_keeps_is_in_the_memory_of_the_host(host_memory):
-    x = tf.placeholder(tf.float32, [4, 8])
-    values = np.linspace(-1, 1, 32).reshape(4, 8).astype("f")
-    found = []
-    for swap_memory in (False, True):
-        gradient = swapping_loops(x, swap_memory)
-        with session(COMPILED) as sess:
-            found.append(sess.run(gradient, {x: values}))
-            assert segments(sess) == [True]
-        assert bool(host_memory) == swap_memory
-    np.testing.assert_allclose(found[1], found[0], rtol=1e-6)
-    assert set(host_memory) == {(4, 8)}  # and not the predicates
-
-
-def test_no_two_buffers_on_the_host_look_alike(host_memory, monkeypatch):
-    """XLA would make one of them, and copy it."""
-    made = []
-    put = buffers.to_host
-    monkeypatch.setattr(buffers, "to_host", lambda value: made.append(value.shape) or put(value))
-    x = tf.placeholder(tf.float32, [4, 8])
-    a, b = x, x
-    _, a, b = tf.while_loop(
-        lambda i, *_: i < 50, lambda i, a, b: (i + 1, a * b, tf.sin(b)), [0, a, b], swap_memory=True
-    )
-    with session(COMPILED) as sess:
-        sess.run(tf.gradients(tf.reduce_sum(a), x), {x: np.ones((4, 8), "f")})
-    rooms = {shape[0] for shape in made if len(shape) == 3 and shape[0] >= 50}
-    assert rooms == {50, 51}
 
 
 def test_a_shape_that_changes_is_interpreted():
