@@ -10,7 +10,7 @@ PYTHON       ?= python3
 WORKERS      ?= auto
 TESTS        ?= tests
 CONFORMANCE  ?= tests/conformance
-# These need oneDNN, which `make test` does without: it tests what runnel has of its own.
+# Most of these need oneDNN, which `make test` does without: it tests what runnel has of its own.
 ONEDNN_TESTS ?= tests/native tests/ops/test_onednn_convolution.py tests/ops/test_channel_sums.py
 PYTEST_FLAGS ?=
 DEMO_FLAGS   ?=

@@ -1,4 +1,4 @@
-"""Dynamic control flow: a recurrent network, trivial loops, a gradient's memory, changing lengths.
+"""Dynamic control flow: recurrence, trivial loops, `py_func` in one, memory, changing lengths.
 
 `python -m benchmarks.control_flow` measures every row; `--rows lstm_step,counting` only some,
 `--quick` with fewer and shorter rounds. The results go to `benchmarks/results/control_flow.json`.
@@ -117,6 +117,8 @@ def python_body(settings: Settings) -> list[Row]:
             "ms",
             outcome,
             durations(outcome, MILLI),
+            must_show="within 10 % of TensorFlow",
+            at_least={"tensorflow": 1 / 1.1},
         )
     ]
 

@@ -126,10 +126,12 @@ def row(
     if SUBJECT in values and peak is not None:
         rate = flops / values[SUBJECT].median * 1e3
         unit, scale = ("TFLOP/s", 1e12) if rate > 1e12 else ("GFLOP/s", 1e9)
-        notes.append(
-            f"{rate / scale:.3g} {unit}, {rate / peak:.0%} of the {peak / scale:.3g} that a matrix "
-            "product reached in the same run"
-        )
+        if rate <= peak:
+            beside = f", {rate / peak:.0%} of the {peak / scale:.3g} that a matrix product reached"
+            beside += " in the same run"
+        else:
+            beside = " (the matrix product of that run was disturbed)"
+        notes.append(f"{rate / scale:.3g} {unit}{beside}")
     return speed_row(
         name,
         what,

@@ -84,7 +84,7 @@ class StackGradients:
             for op, guards in self._filled_by.get((stack, context), ()):
                 missing = analysis.missing(here, tuple([g for g in guards if g not in present]))
                 if missing:
-                    self._only_in[stack] = missing
+                    assert self._only_in.setdefault(stack, missing) == missing
                 (in_branches if missing else awaited)[op] = None
         if in_branches:
             with here.graph.control_dependencies(list(in_branches)):

@@ -49,7 +49,7 @@ def compiler() -> str:
     for name in (os.environ.get("CXX"), "g++", "c++"):
         found = shutil.which(name) if name else None
         if found is not None:
-            return os.path.realpath(found)
+            return found
     raise BuildError("there is no C++ compiler (g++, or what CXX names)")
 
 
@@ -62,18 +62,23 @@ def build_library(
     result depends on: the versions of other headers.
 
     Raises:
-        BuildError: there is no compiler, or it failed.
+        BuildError: there is no compiler, it failed, or there is no place for the library.
     """
     command = [compiler(), "-std=c++17", "-O3", "-fPIC", "-shared", *map(str, sources), *options]
     headers = sorted({header for source in sources for header in source.parent.glob("*.h")})
     content = [path.read_bytes() for path in (*sources, *headers)]
-    content += [text.encode() for text in (*command, *versions)]
+    # What a link leads to tells compilers apart; the link itself is run, for its name can matter.
+    names = (os.path.realpath(command[0]), *command, *versions)
+    content += [text.encode() for text in names]
     digest = hashlib.sha256(b"\0".join(content))
     library = library_folder() / f"{name}-{digest.hexdigest()[:32]}.so"
     if library.exists():
         return library
     # Several processes may build at once: each writes a file of its own and puts it in place.
-    handle, made = tempfile.mkstemp(".so", prefix=name, dir=library.parent)
+    try:
+        handle, made = tempfile.mkstemp(".so", prefix=name, dir=library.parent)
+    except OSError as error:
+        raise BuildError(f"{library.parent} cannot be written: {error}") from error
     os.close(handle)
     try:
         _compile([*command, "-o", made])

@@ -3,7 +3,8 @@
 // Written with jax.numpy, a variance takes two passes over the activations and a copy of them with
 // the mean taken off; at the size of activations each pass costs the time to read them from memory.
 // Here a block of rows is read into the cache, summed there, and its moments are merged with those
-// of the blocks before (Chan, Golub and LeVeque), so no digits are lost where the mean is large.
+// of the blocks before (Chan, Golub and LeVeque). A block's mean is rounded to float32: what the
+// rounding took is summed too, and put back in double, so a large mean costs no digits.
 //
 // Arrays are seen as (rows, channels). Rows are split into a fixed number of parts, one for each
 // thread, which are merged in order: the result does not depend on which thread came first.
@@ -46,17 +47,24 @@ void AddRows(const float* __restrict x, int64_t rows, int64_t channels, float* _
 }
 
 RUNNEL_VECTORIZED
-void AddSquaredDistances(const float* __restrict x, int64_t rows, int64_t channels,
-                         const float* __restrict means, float* __restrict sums) {
+void AddDistances(const float* __restrict x, int64_t rows, int64_t channels,
+                  const float* __restrict means, float* __restrict sums,
+                  float* __restrict squares) {
   int64_t r = 0;
-  for (; r + 2 <= rows; r += 2, x += 2 * channels) {
+  for (; r + 4 <= rows; r += 4, x += 4 * channels) {
     for (int64_t c = 0; c < channels; ++c) {
       const float a = x[c] - means[c], b = x[c + channels] - means[c];
-      sums[c] += a * a + b * b;
+      const float d = x[c + 2 * channels] - means[c], e = x[c + 3 * channels] - means[c];
+      sums[c] += (a + b) + (d + e);
+      squares[c] += (a * a + b * b) + (d * d + e * e);
     }
   }
   for (; r < rows; ++r, x += channels) {
-    for (int64_t c = 0; c < channels; ++c) sums[c] += (x[c] - means[c]) * (x[c] - means[c]);
+    for (int64_t c = 0; c < channels; ++c) {
+      const float a = x[c] - means[c];
+      sums[c] += a;
+      squares[c] += a * a;
+    }
   }
 }
 
@@ -105,15 +113,14 @@ struct Moments {
 
   explicit Moments(int64_t channels) : mean(channels), squares(channels) {}
 
-  template <typename Means, typename Squares>
-  void Merge(double others, const Means& other_mean, const Squares& other_squares) {
-    const double total = count + others;
+  void Merge(const Moments& other) {
+    const double share = other.count / (count + other.count);
     for (size_t c = 0; c < mean.size(); ++c) {
-      const double distance = other_mean[c] - mean[c];
-      mean[c] += distance * others / total;
-      squares[c] += other_squares[c] + distance * distance * count * others / total;
+      const double distance = other.mean[c] - mean[c];
+      mean[c] += distance * share;
+      squares[c] += other.squares[c] + distance * distance * (count * share);
     }
-    count = total;
+    count += other.count;
   }
 };
 
@@ -123,19 +130,27 @@ ffi::Error ChannelMoments(ffi::ThreadPool pool, Array x, ffi::Result<Vector> mea
   const int64_t channels = division.channels;
   std::vector<Moments> moments(division.parts, Moments(channels));
   runnel::InParallel(pool, division.parts, [&](int64_t part) {
-    std::vector<float> means(channels), squares(channels);
+    std::vector<float> means(channels), rest(channels), squares(channels);
+    Moments exact(channels);
     division.EachBlock(part, [&](int64_t row, int64_t rows) {
       const float* block = x.typed_data() + row * channels;
       std::fill(means.begin(), means.end(), 0.0f);
+      std::fill(rest.begin(), rest.end(), 0.0f);
       std::fill(squares.begin(), squares.end(), 0.0f);
       AddRows(block, rows, channels, means.data());
       for (float& value : means) value /= static_cast<float>(rows);
-      AddSquaredDistances(block, rows, channels, means.data(), squares.data());
-      moments[part].Merge(static_cast<double>(rows), means, squares);
+      AddDistances(block, rows, channels, means.data(), rest.data(), squares.data());
+      exact.count = static_cast<double>(rows);
+      for (int64_t c = 0; c < channels; ++c) {
+        const double distance = rest[c] / exact.count;
+        exact.mean[c] = means[c] + distance;
+        exact.squares[c] = squares[c] - rest[c] * distance;
+      }
+      moments[part].Merge(exact);
     });
   });
   for (int64_t part = 1; part < division.parts; ++part) {
-    moments[0].Merge(moments[part].count, moments[part].mean, moments[part].squares);
+    moments[0].Merge(moments[part]);
   }
   for (int64_t c = 0; c < channels; ++c) {
     mean->typed_data()[c] = static_cast<float>(moments[0].mean[c]);

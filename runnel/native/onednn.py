@@ -1,10 +1,10 @@
 """The library of convolutions by oneDNN, where oneDNN and a C++ compiler are installed.
 
-``pip install runnel[onednn]`` brings oneDNN. The library is compiled when the first step with a
-convolution is, which takes some seconds, once for a user and a version. With it come the sums of
-batch normalisation, which need no oneDNN but are of use in the same networks. ``RUNNEL_ONEDNN=0``
-turns it off; ``RUNNEL_ONEDNN=/opt/onednn`` names another installation, a folder with ``include``
-and ``lib``.
+The extra ``onednn`` brings it (``pip install '.[onednn]'`` from a checkout). The library is
+compiled when the first step with a convolution is, which takes some seconds, once for a user and a
+version. With it come the sums of batch normalisation, which need no oneDNN but are of use in the
+same networks. ``RUNNEL_ONEDNN=0`` turns it off; ``RUNNEL_ONEDNN=/opt/onednn`` names another
+installation, a folder with ``include`` and ``lib`` or ``lib64``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import re
 import sys
 import threading
 import warnings
@@ -47,7 +48,7 @@ def installation() -> Installation | None:
     if setting == "0" or not sys.platform.startswith("linux"):
         return None
     if setting not in ("", "1"):
-        return _in_folder(Path(setting), "")
+        return _in_folder(Path(setting))
     try:
         package = metadata.distribution("onednn-cpu-gomp")
     except metadata.PackageNotFoundError:
@@ -55,21 +56,35 @@ def installation() -> Installation | None:
     for file in package.files or ():
         if file.name == "libdnnl.so":
             library = Path(str(package.locate_file(file))).resolve()
-            return _in_folder(library.parent.parent, package.version)
+            return _in_folder(library.parent.parent)
     return None
 
 
-def _in_folder(folder: Path, version: str) -> Installation | None:
-    include, library = folder / "include", folder / "lib" / "libdnnl.so"
-    if not (include / "oneapi" / "dnnl" / "dnnl.hpp").exists() or not library.exists():
+def _in_folder(folder: Path) -> Installation | None:
+    include = folder / "include"
+    headers = include / "oneapi" / "dnnl"
+    if not (headers / "dnnl.hpp").exists():
         return None
-    return Installation(include, library, version)
+    for libraries in ("lib", "lib64"):
+        library = folder / libraries / "libdnnl.so"
+        if library.exists():
+            return Installation(include, library, _version(headers / "dnnl_version.h"))
+    return None
+
+
+def _version(header: Path) -> str:
+    """What the header defines, such as "3.2.0"; empty where there is none."""
+    if not header.exists():
+        return ""
+    numbers = re.findall(r"#define DNNL_VERSION_(?:MAJOR|MINOR|PATCH)\s+(\d+)", header.read_text())
+    return ".".join(numbers)
 
 
 def load() -> ctypes.CDLL | None:
     """The library, its functions registered with XLA; None where it cannot be had.
 
-    Where oneDNN is installed and the library cannot be built, a warning says why, once.
+    Where oneDNN is installed and the library cannot be built, or the environment names a folder
+    without oneDNN, a warning says so, once.
     """
     with _loading:
         return _load()
@@ -79,6 +94,14 @@ def load() -> ctypes.CDLL | None:
 def _load() -> ctypes.CDLL | None:
     found = installation()
     if found is None:
+        setting = os.environ.get(VARIABLE, "")
+        if setting not in ("", "0", "1") and sys.platform.startswith("linux"):
+            warnings.warn(
+                f"{VARIABLE}={setting}: no oneDNN there (include/oneapi/dnnl/dnnl.hpp, "
+                "lib/libdnnl.so)",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return None
     import jax
 
@@ -92,8 +115,8 @@ def _load() -> ctypes.CDLL | None:
         library = ctypes.CDLL(str(build_library("kernels", _SOURCES, options, versions)))
     except (BuildError, OSError) as error:
         warnings.warn(
-            f"oneDNN is installed, but cannot be used: {error}. runnel uses its "
-            f"own; {VARIABLE}=0 turns this warning off.",
+            f"oneDNN is installed, but cannot be used: {error}. runnel computes convolutions "
+            f"without it; {VARIABLE}=0 turns this warning off.",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,7 +24,8 @@
 namespace runnel {
 
 // Memory for the duration of a call. It is kept for later calls: what the system hands out anew
-// costs a page fault for every 4 KiB.
+// costs a page fault for every 4 KiB. Where nothing that is kept fits, one buffer is given back for
+// the new one, so there are never more of them than were in use together.
 class Buffer {
  public:
   explicit Buffer(size_t bytes) {
@@ -35,6 +37,11 @@ class Buffer {
       data_ = found->second;
       Free().erase(found);
       return;
+    }
+    if (!Free().empty()) {
+      auto old = found != Free().begin() ? std::prev(found) : found;
+      std::free(old->second);
+      Free().erase(old);
     }
     bytes_ = (bytes + kPage - 1) / kPage * kPage;
     data_ = std::aligned_alloc(kPage, bytes_);

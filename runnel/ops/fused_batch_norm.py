@@ -2,7 +2,8 @@
 
 The statistics are computed in two passes, the mean first and then the mean of the squared
 distances to it: ``E[x^2] - E[x]^2`` loses every digit of the variance when the mean is large. XLA
-fuses each pass into one loop over ``x``. On a CPU `runnel.ops.channel_sums` has both in one.
+fuses each pass into one loop over ``x``. Where `runnel.native` is built, `runnel.ops.channel_sums`
+has both in one on a CPU.
 """
 
 from __future__ import annotations

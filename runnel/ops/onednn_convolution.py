@@ -1,8 +1,8 @@
 """Convolutions and their gradients by oneDNN, in compiled steps on a CPU.
 
-The fastest formulation where oneDNN is installed (`runnel.native.onednn`): its kernels run at nine
-tenths of the processor's peak. Arrays are float32 and channels last, filters ``(*window, in, out)``
-with groups as contiguous blocks of outputs.
+The fastest formulation where oneDNN is installed (`runnel.native.onednn`): its kernels run at about
+nine tenths of the rate of a large matrix product. Arrays are float32 and channels last, filters
+``(*window, in, out)`` with groups as contiguous blocks of outputs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def takes(
 ) -> bool:
     """Whether oneDNN is there and computes this convolution fast.
 
-    A batch is split among the threads, so there has to be an example for nearly each of them.
+    A batch is split among the threads, one for each core: it has to have more than half as many
+    examples as there are cores.
     """
     threads = _threads()
     if np.dtype(dtype) != np.float32 or 2 * batch <= threads:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runnel.graph.apply import output_types
+from runnel.graph.loop_edges import MERGES, NEXT_ITERATIONS
 from runnel.passes.program import Node, Program
 
 
@@ -13,16 +14,18 @@ class InvalidProgram(AssertionError):
 def check_program(program: Program, after: str) -> None:
     """Raises :class:`InvalidProgram` unless
 
-    * every value is defined once, by a feed or a node, and before it is used,
+    * every value is defined once, by a feed or a node, and before it is used (unless it is the end
+      of an iteration, which the next one begins with),
     * every node has as many inputs, of the types, that its signature says,
     * control edges point to nodes that run earlier,
     * every fetch is defined.
     """
     defined = set(program.feeds.values())
     seen: set[Node] = set()
+    ends = {v for n in program.nodes if n.op_def.name in NEXT_ITERATIONS for v in n.outputs}
     for node in program.nodes:
         for value in node.inputs:
-            if value not in defined:
+            if value not in defined and not (node.op_def.name in MERGES and value in ends):
                 raise InvalidProgram(
                     f"after {after}: {node} uses value {value} before it is defined"
                 )

@@ -1,8 +1,9 @@
 """The rewriting passes, in the order in which they run.
 
 A pass is a function from a program to a program. ``rewrite`` makes the changes that alter what a
-step computes (for the better: see ``stabilize``); they are made for every step. ``optimize``
-only saves work, and is worth its time for steps that run more than once.
+step computes (for the better: see ``stabilize``); they are made for every step, also in the
+primitives of control flow. ``optimize`` only saves work, and is worth its time for steps that run
+more than once; what is left to the event-driven executor goes without.
 """
 
 from __future__ import annotations

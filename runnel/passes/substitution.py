@@ -1,4 +1,10 @@
-"""Rewriting by local rules: each looks at a node and may replace the value it computes."""
+"""Rewriting by local rules: each looks at a node and may replace the value it computes.
+
+In a program with the primitives of control flow a value also has an iteration and a branch, and
+the variable behind ``<variable>/read`` is read by whoever takes it, when that runs. There what is
+put in place of a node waits for all that the rule has looked at, so that it is alive when the node
+was and no earlier; and what reads a variable is left alone.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +16,13 @@ import numpy as np
 from runnel.graph.apply import output_types
 from runnel.graph.registry import get_op_def
 from runnel.graph.shapes import Dims, is_fully_defined
+from runnel.ops.control_flow import ENTERS, EXITS, MERGES, NEXT_ITERATIONS, SWITCHES
 from runnel.passes.program import Node, Program, ValueInfo
+from runnel.passes.variable_reads import is_variable_read
 
 Rule = Callable[["Rewriter", Node], "int | None"]
+
+_PRIMITIVES = ENTERS | EXITS | MERGES | NEXT_ITERATIONS | SWITCHES
 
 
 class RuleSet:
@@ -50,20 +60,34 @@ class Rewriter:
         self._nodes: list[Node] = []
         self._moved: dict[Node, Node] = {}
         self._current: Node | None = None
+        # Where reads have not been made explicit, these stand for variables.
+        self._variables = {v for n in program.nodes if is_variable_read(n) for v in n.outputs}
+        self._dynamic = bool(self._variables) or any(
+            node.op_def.name in _PRIMITIVES for node in program.nodes
+        )
+        self._looked_at: dict[Node, None] = {}
+        """In a dynamic program: what a replacement of the current node has to wait for."""
 
     def run(self) -> Program:
         program = self._program
-        for node in program.nodes:
-            node = self._with_replaced_inputs(node)
+        awaited = {control for node in program.nodes for control in node.control}
+        for original in program.nodes:
+            node = self._with_replaced_inputs(original)
             self._current = node
             replacement = None
+            made_before = len(self.infos)
             if len(node.outputs) == 1 and not self._touches_state(node):
                 for rule in self._rules.get(node.op_def.name, ()):
+                    self._looked_at.clear()
                     replacement = rule(self, node)
                     if replacement is not None:
                         break
+            if self._dynamic and replacement is not None and replacement < made_before:
+                replacement = self.emit("Identity", replacement, dims=self.dims(node.outputs[0]))
             if replacement is not None and replacement != node.outputs[0]:
                 self._replaced[node.outputs[0]] = replacement
+                if self._dynamic and original not in awaited:
+                    continue  # nobody removes dead code there
             # A replaced node stays for those who await it; dead code removal decides.
             self._append(node)
         fetches = tuple(self._replaced.get(v, v) for v in program.fetches)
@@ -83,10 +107,14 @@ class Rewriter:
         return node
 
     def _touches_state(self, node: Node) -> bool:
-        return any(
+        return not self._variables.isdisjoint(node.inputs) or any(
             self.infos[v].dtype.is_ref_dtype or self.infos[v].dtype.name == "resource"
             for v in node.inputs
         )
+
+    def _look_at(self, *nodes: Node) -> None:
+        if self._dynamic:
+            self._looked_at.update(dict.fromkeys(nodes))
 
     def _append(self, node: Node) -> None:
         self._nodes.append(node)
@@ -100,6 +128,7 @@ class Rewriter:
         node = self._producer.get(value)
         if node is None or node.op_def.name not in op_types or self._touches_state(node):
             return None
+        self._look_at(node)
         return node
 
     def dims(self, value: int) -> Dims:
@@ -114,6 +143,7 @@ class Rewriter:
         """The array of a constant, or None."""
         node = self._producer.get(value)
         if node is not None and node.op_def.name == "Const":
+            self._look_at(*node.control)
             return node.attrs["value"]
         return None
 
@@ -133,5 +163,6 @@ class Rewriter:
         (dtype,) = output_types(op_def, complete)
         value = self._program.new_value(ValueInfo(dtype, dims))
         current = self._current
-        self._append(Node(current.op, op_def, inputs, (value,), current.control, complete))
+        control = tuple(dict.fromkeys([*current.control, *self._looked_at]))
+        self._append(Node(current.op, op_def, inputs, (value,), control, complete))
         return value

@@ -9,8 +9,10 @@ no time while the device computes.
 from __future__ import annotations
 
 import itertools
+import threading
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -25,6 +27,7 @@ from runnel.runtime.segment_state import SegmentState
 from runnel.runtime.spare_buffers import SpareBuffers
 from runnel.runtime.state import Cell
 from runnel.runtime.step_watch import StepWatch
+from runnel.runtime.transfer import put
 from runnel.runtime.unconfirmed import Unconfirmed
 from runnel.runtime.variants import Reshaped, Variant, Variants
 
@@ -32,6 +35,8 @@ _value_of = attrgetter("value")
 _NOTHING = type(None)
 
 Explain = Callable[[Executable, list[Any]], None]
+Undo = tuple[Cell, Any, Any]
+"""A cell, what it held before a call, and what the call left there."""
 
 
 class BoundExecutable:
@@ -66,6 +71,9 @@ class BoundExecutable:
             if not executable.in_place[position]
         ]
         """What has to be taken back when a check fails; the rest is left by the call itself."""
+        self._takes_back = bool(executable.checked and self._replaced)
+        self._draws_by_data = None in executable.drawn
+        self._calls_before = False
         self._donated = [state.load_cells[i] for i in executable.donated]
         self._kept = [state.load_cells[i] for i in executable.kept]
 
@@ -81,10 +89,10 @@ class BoundExecutable:
         if self._is_accelerator:
             arguments = _transferred(arguments, self._device)
         called = None
-        if not state.streams:
+        if not self._takes_back and not self._draws_by_data:
             with state.store.lock:
                 if not state.store.writing:
-                    called = self._call(arguments, None)
+                    called = self._call(arguments)
         if called is None:
             called = self._call_alone(arguments)
         outputs, holds, undo = called
@@ -97,23 +105,26 @@ class BoundExecutable:
             return outputs, Unconfirmed(partial(self._confirm, holds, undo, inputs, explain, watch))
         return outputs, None
 
-    def _call_alone(self, arguments: list[Any]) -> tuple[list[Any], Any, list[Any]]:
-        """Makes the call when no other step is in the middle of writing the same state."""
+    def _call_alone(self, arguments: list[Any]) -> tuple[list[Any], Any, list[Undo]]:
+        """Makes the call when no other step is in the middle of writing the same state.
+
+        What a failed check has to take back, and what the call itself says of random streams, is
+        seen to before another step can write there: that waits for the call.
+        """
         state = self._state
         release = state.writers.acquire() if state.writers is not None else ()
         try:
-            streams = None
-            if state.streams:
-                streams = np.array([cell.value.words() for cell, _, _ in state.streams], np.uint32)
             with state.store.lock:
-                outputs, holds, undo = self._call(arguments, streams)
-            if state.streams:
+                outputs, holds, undo = self._call(arguments)
+            if self._draws_by_data:
                 outputs = self._advance_streams(outputs, undo)
+            if self._takes_back and not np.asarray(holds):
+                self._take_back(undo)
             return outputs, holds, undo
         finally:
             deque(release, 0)
 
-    def _call(self, arguments: list[Any], streams: Any) -> tuple[list[Any], Any, list[Any]]:
+    def _call(self, arguments: list[Any]) -> tuple[list[Any], Any, list[Undo]]:
         """Makes the call, under the store's lock, and stores the new state.
 
         Returns the outputs, whether the checks hold, and what a failed one must take back.
@@ -128,27 +139,30 @@ class BoundExecutable:
         if _NOTHING in map(type, donated) or _NOTHING in map(type, kept):
             state.require_values(list(map(_value_of, state.load_cells)))
         before = [(position, cell, cell.value) for position, cell in self._replaced]
+        cells, moved, streams = state.stored, [], None
+        if state.streams:
+            places = [cell.value for cell, _, _ in state.streams]
+            streams = np.array([place.words() for place in places], np.uint32)
+            if not self._draws_by_data:
+                cells = state.written
+                moved = [place.skip(n) for place, n in zip(places, executable.drawn, strict=True)]
         lent = self._spare.take(executable, self._xla_device)
-        with jax.enable_x64(True):
-            new_states, outputs, holds, work = _call_and_store(
-                executable.call,
-                state.stored,
-                donated,
-                kept,
-                streams,
-                arguments,
-                executable.constants,
-                lent,
-            )
+        operands = (donated, kept, streams, arguments, executable.constants, lent)
+        call = _call_and_store if self._calls_before else _call_uninterrupted
+        new_states, outputs, holds, work = call(executable.call, cells, moved, operands)
+        self._calls_before = True
         if work:
             self._spare.keep(executable, tuple(work))
-        return outputs, holds, [(cell, old, new_states[place]) for place, cell, old in before]
+        undo: list[Undo] = [(cell, old, new_states[position]) for position, cell, old in before]
+        if moved:
+            undo += zip(cells[len(new_states) :], places, moved, strict=True)
+        return outputs, holds, undo
 
     @property
     def _xla_device(self) -> Any:
         return None if self._device is None else xla_device(self._device)
 
-    def _advance_streams(self, outputs: list[Any], undo: list[Any]) -> list[Any]:
+    def _advance_streams(self, outputs: list[Any], undo: list[Undo]) -> list[Any]:
         """Moves the random streams on; returns ``outputs`` without what says by how much."""
         drawn_by = self._executable.drawn
         told = sum(drawn is None for drawn in drawn_by)
@@ -170,7 +184,7 @@ class BoundExecutable:
     def _confirm(
         self,
         holds: Any,
-        undo: list[Any],
+        undo: list[Undo],
         inputs: list[Any],
         explain: Explain,
         watch: StepWatch | None,
@@ -178,28 +192,36 @@ class BoundExecutable:
         """Waits for the checks; a failed one is taken back and explained."""
         if np.asarray(holds):  # bool() of an array of JAX takes five times as long
             return
-        with self._state.store.lock:
-            for cell, old, new in undo:
-                if cell.value is new:  # and not what another step has left
-                    cell.value = old
+        self._take_back(undo)
         if watch is not None:
             watch.require_time(self._executable.checked[-1])
         explain(self._executable, inputs)
 
+    def _take_back(self, undo: list[Undo]) -> None:
+        with self._state.store.lock:
+            for cell, old, new in undo:
+                if cell.value is new:  # and not what another step has left
+                    cell.value = old
 
-def _call_and_store(call: Any, cells: list[Cell], *operands: Any) -> Any:
+
+def _call_and_store(
+    call: Any, cells: list[Cell], more: list[Any], operands: tuple[Any, ...]
+) -> Any:
     """Makes the call and stores the new states, as a whole even if the user interrupts.
 
-    From the call on, the donated buffers are gone: an interrupt that came before the new
-    ones are stored would leave the variables without a value.
+    ``cells`` get what the call gives first, and then ``more``. From the call on, the donated
+    buffers are gone: an interrupt that came before the new ones are stored would leave the
+    variables without a value.
     """
     results: list[Any] = []
     interrupt: BaseException | None = None
     while True:
         try:
             if not results:
-                results.extend(map(call, *[(operand,) for operand in operands]))
-            deque(map(setattr, cells, itertools.repeat("value"), results[0][0]), 0)
+                with jax.enable_x64(True):
+                    results.extend(map(call, *[(operand,) for operand in operands]))
+            values = itertools.chain(results[0][0], more)
+            deque(map(setattr, cells, itertools.repeat("value"), values), 0)
             break
         except BaseException as error:
             if not results:
@@ -210,13 +232,34 @@ def _call_and_store(call: Any, cells: list[Cell], *operands: Any) -> Any:
     return results[0]
 
 
+def _call_uninterrupted(*arguments: Any) -> Any:
+    """:func:`_call_and_store` for an executable's first call, which JAX prepares in Python code.
+
+    Only the main thread is interrupted, and not only between calls of built-ins: so another makes
+    that call.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return _call_and_store(*arguments)
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(_call_and_store, *arguments)
+        interrupt: BaseException | None = None
+        while not future.done():
+            try:
+                wait([future])
+            except BaseException as error:
+                interrupt = error
+    if interrupt is not None:
+        raise interrupt
+    return future.result()
+
+
 def _transferred(arguments: list[Any], device: LogicalDevice | None) -> list[Any]:
     """``arguments`` on the accelerator: the caller's arrays are no longer needed."""
     target = None if device is None else xla_device(device)
     arrays = list(arguments)
     for position, argument in enumerate(arguments):
         if isinstance(argument, np.ndarray):
-            arrays[position] = jax.device_put(argument, target)
+            arrays[position] = put(argument, target)
     for array, argument in zip(arrays, arguments, strict=True):
         if array is not argument:
             array.block_until_ready()

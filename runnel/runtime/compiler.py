@@ -112,7 +112,8 @@ class Executable:
 
     call: Any
     """The jitted function itself: a built-in, so that an interrupt cannot come between the moment
-    at which the donated buffers are gone and the moment at which the new ones are returned."""
+    at which the donated buffers are gone and the moment at which the new ones are returned.
+    (The first call is Python code of JAX.)"""
     donated: list[int]
     """Positions in ``code.loads`` of the variables that are updated in place."""
     kept: list[int]

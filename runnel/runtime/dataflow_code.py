@@ -113,6 +113,8 @@ class _Writer:
         out.line("deadline = step.deadline")
         if self._may_wait:
             out.line("number = 0")
+        for predicate in self._predicates():
+            out.line(f"q{predicate} = None")
         out.begin("while True:")
         for unit in layout.tasks:
             if isinstance(unit, Layout):
@@ -144,6 +146,21 @@ class _Writer:
     @property
     def _merged(self) -> dict[Node, tuple[int, int, int]]:
         return self._liveness.merges
+
+    def _predicates(self) -> list[int]:
+        """What decides in this frame.
+
+        A predicate that is looked at in a branch only has no value, or that of an earlier
+        iteration, where the branch is not taken. It is tested there, but always together with the
+        predicate that has not taken the branch.
+        """
+        return sorted(
+            {
+                self._liveness.decides(task.inputs[1])
+                for task in self._layout.tasks
+                if isinstance(task, Task) and task.kind == SWITCH
+            }
+        )
 
     def _results(self) -> list[str]:
         return [f"x{position}" for position in range(len(self._layout.exits))] or ["()"]

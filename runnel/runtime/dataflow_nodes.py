@@ -17,7 +17,8 @@ from runnel.runtime.devices import xla_device
 from runnel.runtime.interpreter import as_op_error, require_time
 from runnel.runtime.state import StateStore, as_numpy
 from runnel.runtime.step_state import Reference, StepState
-from runnel.runtime.stretch import Stretch, put
+from runnel.runtime.stretch import Stretch
+from runnel.runtime.transfer import put
 from runnel.runtime.waiting import NodeWaiter, StepWaits
 
 

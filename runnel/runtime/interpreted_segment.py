@@ -30,9 +30,6 @@ class InterpretedSegment:
         state = self._state
         if state.writers is None:
             return self._run_locked(inputs, deadline, observer)
-        if state.only_writer is not None:
-            with state.only_writer:
-                return self._run_locked(inputs, deadline, observer)
         release = state.writers.acquire()
         try:
             return self._run_locked(inputs, deadline, observer)
@@ -42,12 +39,11 @@ class InterpretedSegment:
     def _run_locked(self, inputs: list[Any], deadline: float | None, observer: Any) -> list[Any]:
         code, state = self._code, self._state
         slots = self.slots(inputs, deadline, observer)
-        if state.stored:
-            values = [owned(slots[slot]) for slot in state.store_slots]
+        if state.written:
+            values: list[Any] = [owned(slots[slot]) for slot in state.store_slots]
+            values += [cell.value.skip(slots[drawn]) for cell, _, drawn in state.streams]
             with state.store.lock:
-                store_all(state.stored, values)
-        for cell, _, drawn in state.streams:
-            cell.value = cell.value.skip(slots[drawn])
+                store_all(state.written, values)
         return [slots[slot] for slot in code.outputs]
 
     def slots(self, inputs: list[Any], deadline: float | None, observer: Any) -> list[Any]:
@@ -56,7 +52,7 @@ class InterpretedSegment:
         slots = code.template.copy()
         for slot, value in zip(code.inputs, inputs, strict=True):
             slots[slot] = value if isinstance(value, np.ndarray) else as_numpy(value)
-        if state.loads:
+        if state.loads or state.streams:
             # Looking at a buffer that another step donates meanwhile is safe: JAX leaves a
             # buffer that someone is looking at alone, and gives that step a copy.
             with state.store.lock:
@@ -67,8 +63,8 @@ class InterpretedSegment:
                             raise missing_variable(variable, node)
                         continue
                     slots[slot] = as_numpy(value)
-        for cell, slot, _ in state.streams:
-            slots[slot] = cell.value.words()
+                for cell, slot, _ in state.streams:
+                    slots[slot] = cell.value.words()
         if code.watch is not None:
             slots[code.watch] = StepWatch(state.store, deadline, observer)
         if self._inside:

@@ -24,7 +24,7 @@ from runnel.passes.rewrite import optimize, rewrite
 from runnel.passes.state_access import StateAccess
 from runnel.passes.variable_reads import explicit_reads
 from runnel.runtime.dataflow import DYNAMIC_OPS, DataflowPlan
-from runnel.runtime.device_memory import device_error, forget_lost
+from runnel.runtime.device_memory import device_error
 from runnel.runtime.device_schedule import DeviceSchedule
 from runnel.runtime.interpreter import uninitialized
 from runnel.runtime.random_streams import RandomStreams
@@ -118,6 +118,8 @@ class StepPlan:
         if raised is None:
             if self._precision is not None:
                 program = mixed_precision(program, self._precision)
+            if self._optimizer:
+                program = rewrite(program)
             executor = self._dataflow(program)
             self._optimized = True
         else:
@@ -224,10 +226,7 @@ class StepPlan:
         nodes = prune(*self._build).nodes
         names = dict.fromkeys(self.device_of(node.op).name for node in nodes)
         with self._environment[0].lock:
-            cells = [
-                pair for runner in self._ready.executor.runners for pair in runner.state.cells()
-            ]
-            lost = forget_lost(cells)
+            lost = [v for runner in self._ready.executor.runners for v in runner.forget_lost()]
         return device_error(error, nodes, " and ".join(names), lost)
 
     def operations(self) -> list[Operation]:

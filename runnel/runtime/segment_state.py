@@ -28,10 +28,8 @@ class SegmentState:
         self._stored_variables = [variable for variable, _ in code.stores]
         store.note_shape_changes([store.cell(v) for v in code.reshaped])
         self.streams = [(streams.cell(op), slot, drawn) for op, slot, drawn in code.streams]
-        written = [*self.stored, *(cell for cell, *_ in self.streams)]
-        self.writers = WriterLocks(written, store) if written else None
-        self.only_writer = written[0].writer if len(set(written)) == 1 else None
-        """The usual case of a small step, for which the lock itself serves."""
+        self.written = [*self.stored, *(cell for cell, *_ in self.streams)]
+        self.writers = WriterLocks(self.written, store) if self.written else None
 
     def require_values(self, values: list[Any]) -> None:
         """An error that names the first variable that has no value and needs one."""

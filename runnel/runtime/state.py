@@ -55,12 +55,11 @@ class WriterLocks:
 
     def __init__(self, cells: Iterable[Cell], store: StateStore) -> None:
         ordered = sorted(set(cells), key=lambda cell: cell.number)
-        begin = partial(store.writing.append, None)
-        self._acquire: list[Any] = [begin, *(cell.writer.acquire for cell in ordered)]
-        self._release: list[Any] = [
-            store.writing.pop,
-            *(cell.writer.release for cell in ordered),
-        ]
+        self._acquire: list[Any] = [cell.writer.acquire for cell in ordered]
+        self._release: list[Any] = [cell.writer.release for cell in ordered]
+        if ordered:
+            self._acquire.insert(0, partial(store.writing.append, None))
+            self._release.insert(0, store.writing.pop)
 
     def acquire(self) -> Iterator[None]:
         """Waits for every lock (interrupted, it holds none); exhausting the result releases."""

@@ -101,7 +101,7 @@ class StepState:
                 cell: None if cell.value is None else as_numpy(cell.value)
                 for cell in variables.cells.values()
             }
-        self._positions = {op: cell.value for op, cell in variables.streams.items()}
+            self._positions = {op: cell.value for op, cell in variables.streams.items()}
 
     def reference(self, variable: Operation) -> Reference:
         """What the variable's own operation gives."""

@@ -25,6 +25,7 @@ from runnel.passes.state_access import StateAccess
 from runnel.passes.structured import structure_of
 from runnel.runtime.code import Passed
 from runnel.runtime.devices import xla_device
+from runnel.runtime.transfer import put
 
 _FEW_NODES = 3
 """Operations on arrays from which on a stretch may be worth a call of its own."""
@@ -79,14 +80,6 @@ class Stretch:
         if not self._runner.is_compiled or not isinstance(value, np.ndarray):
             return value
         return put(value, None if self.device is None else xla_device(self.device))
-
-
-def put(value: Any, target: Any) -> Any:
-    """``value`` on an XLA device; the copy may still be on its way."""
-    import jax
-
-    with jax.enable_x64(True):
-        return jax.device_put(value, target)
 
 
 MakeRunner = Callable[[Program, Segment, StateAccess], StretchRunner]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from runnel.graph import errors
+from runnel.graph.operation import Operation
 from runnel.graph.registry import COMPILED, INTERPRETED
 from runnel.ops.philox import STREAM_WORDS
 from runnel.passes.cluster import Segment
@@ -381,8 +382,13 @@ class SegmentRunner:
         device = self.segment.device
         return f"the {self._device}" if device is None else device.name
 
+    def forget_lost(self) -> list[Operation]:
+        """Drops the arrays that a failure of the device took along; the variables among them."""
+        self._spare.keep(None, ())
+        return forget_lost(self.state.cells())
+
     def _device_error(self, error: Exception) -> errors.OpError:
         """An error of the device, with the operations it happened in."""
         with self._store.lock:
-            lost = forget_lost(self.state.cells())
+            lost = self.forget_lost()
         return device_error(error, self.segment.nodes, self._device_name, lost)

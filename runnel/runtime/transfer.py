@@ -18,6 +18,14 @@ from runnel.passes.program import Node
 from runnel.runtime.devices import xla_device
 
 
+def put(value: Any, target: Any) -> Any:
+    """``value`` on an XLA device (None: JAX's default); the copy may still be on its way."""
+    import jax
+
+    with jax.enable_x64(True):
+        return jax.device_put(value, target)
+
+
 class Transfer:
     """One Send and its Recv: value ``source`` is handed to ``device`` as value ``received``."""
 
@@ -56,10 +64,7 @@ class Transfer:
             target = self._target = xla_device(self.device)
         if not in_host_memory and value.devices() == {target}:
             return value
-        import jax
-
-        with jax.enable_x64(True):
-            return jax.device_put(value, target)
+        return put(value, target)
 
     def __repr__(self) -> str:
         return f"<Transfer {self.key}>"

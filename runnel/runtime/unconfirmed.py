@@ -8,7 +8,10 @@ from typing import Any
 
 
 class Unconfirmed:
-    """What is still to be waited for: the segment's checks, or arrays that use the caller's."""
+    """What is still to be waited for: the end of a call and its checks, or arrays.
+
+    ``check`` waits for the call and raises when one of its checks has failed.
+    """
 
     __slots__ = ("_check", "_arrays")
 
@@ -18,9 +21,9 @@ class Unconfirmed:
 
     def confirm(self) -> None:
         """Waits for the checks, if there are any; raises when one has failed."""
-        check, self._check = self._check, None
-        if check is not None:
-            check()
+        if self._check is not None:
+            self._check()
+            self._check = None  # not before: a wait that was interrupted is repeated
 
     def finish(self) -> None:
         """Waits for everything; raises what went wrong."""
@@ -30,7 +33,6 @@ class Unconfirmed:
                 array.block_until_ready()
 
     def settle(self) -> None:
-        """Waits, whatever the outcome: the step has failed elsewhere."""
-        self._check = None
+        """Waits, whatever the outcome: the step has failed elsewhere; a failed check is undone."""
         with suppress(Exception):
             self.finish()

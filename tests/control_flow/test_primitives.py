@@ -223,3 +223,24 @@ def test_pred_of_a_switch_must_be_a_scalar():
     out = merge(switch(tf.constant(1.0), p))[0]
     with tf.Session() as sess, pytest.raises(tf.errors.InvalidArgumentError, match="scalar"):
         sess.run(out, {p: [True, False]})
+
+
+def test_an_inner_predicate_that_is_older_than_the_outer_one():
+    """It is looked at only where the outer one comes out true, in some iterations of a loop."""
+
+    def body(i, total):
+        inner, outer = tf.equal(i % 3, 0), tf.equal(i % 2, 1)
+        when_false, when_true = switch(total, outer)
+        one, other = switch(when_true + 1.0, inner)
+        merged, _ = merge([one * 10.0, other * 100.0])
+        return i + 1, merge([when_false, merged])[0]
+
+    for first in range(4):
+        start = tf.constant(1.0)
+        _, total = tf.while_loop(lambda i, _: i < 9, body, [tf.constant(first), start])
+        expected = 1.0
+        for i in range(first, 9):
+            if i % 2 == 1:
+                expected = (expected + 1.0) * (100.0 if i % 3 == 0 else 10.0)
+        with tf.Session() as sess:
+            np.testing.assert_allclose(sess.run(total), expected, rtol=1e-6)

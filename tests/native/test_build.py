@@ -61,6 +61,30 @@ def test_without_a_compiler(source, monkeypatch):
         build.build_library("answer", [source], [], [])
 
 
+def test_a_compiler_is_run_by_its_own_name_and_known_by_what_it_leads_to(
+    source, compiler, tmp_path, monkeypatch
+):
+    link, target = tmp_path / "chosen", tmp_path / "compiler-2"
+    link.symlink_to(compiler)
+    monkeypatch.setenv("CXX", str(link))
+    assert build.compiler() == str(link)
+    first = build.build_library("answer", [source], ["-DANSWER=42"], [])
+    target.write_text(f'#!/bin/sh\nexec "{compiler}" "$@"\n')
+    target.chmod(0o700)
+    link.unlink()
+    link.symlink_to(target)
+    assert build.build_library("answer", [source], ["-DANSWER=42"], []) != first
+
+
+def test_a_folder_that_cannot_be_written(source, compiler, monkeypatch):
+    def refuse(*arguments, **options):
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(build.tempfile, "mkstemp", refuse)
+    with pytest.raises(build.BuildError, match="cannot be written: read-only"):
+        build.build_library("answer", [source], ["-DANSWER=42"], [])
+
+
 def test_a_folder_that_others_can_write_is_refused(source):
     folder = build.library_folder()
     assert folder.stat().st_mode & 0o077 == 0

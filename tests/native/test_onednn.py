@@ -27,10 +27,19 @@ with tf.Session(config=config) as session:
 print(onednn.load() is not None)
 """
 
+VERSION = """
+#define DNNL_VERSION_MAJOR 3
+/// Minor version
+#define DNNL_VERSION_MINOR 14
+#define DNNL_VERSION_PATCH 1
+#define DNNL_VERSION_HASH  "N/A"
+"""
+
 
 def _installation(folder: Path) -> Path:
     (folder / "include" / "oneapi" / "dnnl").mkdir(parents=True)
     (folder / "include" / "oneapi" / "dnnl" / "dnnl.hpp").write_text("#error not oneDNN\n")
+    (folder / "include" / "oneapi" / "dnnl" / "dnnl_version.h").write_text(VERSION)
     (folder / "lib").mkdir()
     (folder / "lib" / "libdnnl.so").write_bytes(b"")
     return folder
@@ -42,6 +51,10 @@ def test_the_environment_names_an_installation_or_turns_it_off(tmp_path, monkeyp
     monkeypatch.setenv(onednn.VARIABLE, str(folder))
     found = onednn.installation()
     assert found is not None and found.library == folder / "lib" / "libdnnl.so"
+    assert found.version == "3.14.1"
+    (folder / "lib").rename(folder / "lib64")
+    found = onednn.installation()
+    assert found is not None and found.library == folder / "lib64" / "libdnnl.so"
     monkeypatch.setenv(onednn.VARIABLE, str(tmp_path / "nothing"))
     assert onednn.installation() is None
     monkeypatch.setenv(onednn.VARIABLE, "0")
@@ -58,6 +71,16 @@ def test_what_cannot_be_built_is_said_once_and_done_without(tmp_path, monkeypatc
     monkeypatch.setenv(onednn.VARIABLE, str(_installation(tmp_path / "installed")))
     monkeypatch.setattr(onednn, "_load", functools.cache(onednn._load.__wrapped__))
     with pytest.warns(RuntimeWarning, match="not oneDNN"):
+        assert onednn.load() is None
+    with warnings.catch_warnings(action="error"):
+        assert onednn.load() is None
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux only")
+def test_a_folder_without_onednn_is_said_once(tmp_path, monkeypatch):
+    monkeypatch.setenv(onednn.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(onednn, "_load", functools.cache(onednn._load.__wrapped__))
+    with pytest.warns(RuntimeWarning, match=f"{onednn.VARIABLE}={tmp_path}: no oneDNN there"):
         assert onednn.load() is None
     with warnings.catch_warnings(action="error"):
         assert onednn.load() is None

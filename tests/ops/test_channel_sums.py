@@ -33,8 +33,9 @@ def test_moments(shape, middle):
     wide = x.astype(np.float64)
     mean, variance = jax.jit(channel_sums.moments)(x)
     np.testing.assert_allclose(mean, wide.mean(_axes(x)), rtol=1e-6, atol=1e-6)
-    # With a mean of 10,000 a square of x has no digits left for the variance.
-    np.testing.assert_allclose(variance, wide.var(_axes(x)), rtol=1e-3, atol=1e-6)
+    # With a mean of 10,000 a square of x has no digits left for the variance, and a mean in float32
+    # is off by so much that merging the blocks would be wrong in the fourth.
+    np.testing.assert_allclose(variance, wide.var(_axes(x)), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.usefixtures("library")

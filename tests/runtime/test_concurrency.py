@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
+from runnel.runtime.bound_executable import _transferred
 from runnel.runtime.state import WriterLocks
 from tests.both_tiers import COMPILED, INTERPRETED, session
 
@@ -66,6 +67,84 @@ def test_a_compiled_step_waits_for_one_that_is_in_the_middle_of_writing() -> Non
         waiting.join(30)
         assert sess.run(v) == 2.0
         assert not store.writing
+
+
+def test_no_update_is_lost_between_the_tiers() -> None:
+    v = tf.Variable(tf.zeros([300, 300]))
+    image = tf.ones([1, 300, 300, 1])
+    one = tf.nn.conv2d(image, tf.ones([1, 1, 1, 1]), 1, "SAME")  # which is compiled at once
+    steps = [v.assign_add(tf.ones([300, 300])).op, v.assign_add(tf.reshape(one, [300, 300])).op]
+    with tf.Session() as sess:
+        sess.run(v.initializer)
+        in_threads(*[lambda step=step: [sess.run(step) for _ in range(200)] for step in steps])
+        np.testing.assert_array_equal(sess.run(v), np.full([300, 300], 400.0))
+
+
+def test_a_failed_step_leaves_nothing_for_another_to_build_on() -> None:
+    x = tf.placeholder(tf.float32, [300, 300])
+    slow = x
+    for _ in range(20):
+        slow = tf.matmul(slow, x)
+    v = tf.Variable(0.0)
+    fail = v.assign(tf.check_numerics(tf.reduce_sum(slow), "not a number")).op
+    add = v.assign_add(1.0).op
+    bad = np.full([300, 300], np.nan, np.float32)
+    with session(COMPILED) as sess:
+        cell = sess._store.cell(v.op)
+
+        def attempt() -> None:
+            sess.run(v.initializer)
+            initial, failed = cell.value, threading.Event()
+
+            def failing() -> None:
+                with pytest.raises(tf.errors.InvalidArgumentError, match="not a number"):
+                    sess.run(fail, {x: bad})
+                failed.set()
+
+            def adding() -> None:
+                while cell.value is initial and not failed.is_set():
+                    pass  # until the other step has stored what it will take back
+                sess.run(add)
+
+            in_threads(failing, adding)
+            assert sess.run(v) == 1.0
+
+        for _ in range(5):
+            attempt()
+
+
+def test_a_feed_is_the_callers_again_when_another_device_has_failed() -> None:
+    with tf.device("/cpu:0"):
+        x = tf.placeholder(tf.float32, [160_000])
+        matrix = tf.reshape(x, [400, 400])
+        v = tf.Variable(tf.zeros([400, 400]))
+        slow = matrix
+        for _ in range(30):
+            slow = tf.matmul(slow, matrix)
+        update = v.assign(slow).op
+
+    def fails(value: Any) -> Any:
+        raise ValueError("on purpose")
+
+    with tf.device("/cpu:1"):
+        failing = tf.py_func(fails, [tf.constant(1.0)], tf.float32)
+    config = tf.ConfigProto(device_count={"CPU": 2})
+    config.graph_options.optimizer_options.global_jit_level = COMPILED
+    with tf.Session(config=config) as sess:
+        sess.run(v.initializer)
+        feed = aligned(160_000)
+        for _ in range(3):
+            feed[:] = np.eye(400, dtype=np.float32).reshape(-1)
+            with pytest.raises(tf.errors.OpError, match="on purpose"):
+                sess.run([update, failing], {x: feed})
+            feed[:] = 5.0
+            assert sess.run(v).max() <= 1.0
+
+
+def test_a_feed_of_64_bits_keeps_them_on_its_way_to_an_accelerator() -> None:
+    arrays = _transferred([np.zeros(3), np.array([2**40])], None)
+    assert [array.dtype for array in arrays] == [np.float64, np.int64]
+    assert int(arrays[1][0]) == 2**40
 
 
 @TIERS
