@@ -368,7 +368,7 @@ class _Writer:
 
     def _conditions_of(self, unit: Task | Layout) -> Conditions:
         if isinstance(unit, Layout):
-            return self._liveness.of[unit.frame.enters[0]]
+            return frozenset().union(*(self._liveness.of[enter] for enter in unit.frame.enters))
         if unit.stretch is None:
             return self._liveness.of[unit.node]
         return next(self._liveness.of[n] for n, task in self._step.tasks.items() if task is unit)

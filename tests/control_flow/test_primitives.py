@@ -244,3 +244,36 @@ def test_an_inner_predicate_that_is_older_than_the_outer_one():
                 expected = (expected + 1.0) * (100.0 if i % 3 == 0 else 10.0)
         with tf.Session() as sess:
             np.testing.assert_allclose(sess.run(total), expected, rtol=1e-6)
+
+
+def test_an_inner_loop_in_a_branch_that_takes_something_from_outside_of_it_first():
+    """What enters first is alive in every iteration, the inner loop's variable in some."""
+
+    def constant(value):
+        return enter(tf.constant(value), "outer", is_constant=True)
+
+    def loop(begin, limit, body):
+        merged = [merge([value, value])[0] for value in begin]
+        pred = loop_cond(tf.less(merged[0], limit))
+        ends, going_on = zip(*[switch(value, pred) for value in merged])
+        for value, following in zip(merged, body(*map(tf.identity, going_on))):
+            value.op._update_input(1, next_iteration(following))
+        return [exit(end) for end in ends]
+
+    one, two = constant(1), constant(2)
+    unit = constant(1.0)
+
+    def body(i, total):
+        limit = enter(constant(7.0), "inner", is_constant=True)
+        step = enter(unit, "inner", is_constant=True)
+        even, odd = switch(total, tf.equal(i % two, one))
+        [counted] = loop([enter(odd * unit, "inner")], limit, lambda x: [x + step])
+        return i + one, merge([even + unit, counted + unit + unit])[0]
+
+    start = [enter(tf.constant(0), "outer"), enter(tf.constant(0.0), "outer")]
+    _, total = loop(start, constant(5), body)
+    expected = 0.0
+    for i in range(5):
+        expected = max(expected, 7.0) + 2.0 if i % 2 else expected + 1.0
+    with tf.Session() as sess:
+        assert sess.run(total) == expected

@@ -97,13 +97,16 @@ def test_a_failed_step_leaves_nothing_for_another_to_build_on() -> None:
             initial, failed = cell.value, threading.Event()
 
             def failing() -> None:
-                with pytest.raises(tf.errors.InvalidArgumentError, match="not a number"):
-                    sess.run(fail, {x: bad})
-                failed.set()
+                try:
+                    with pytest.raises(tf.errors.InvalidArgumentError, match="not a number"):
+                        sess.run(fail, {x: bad})
+                finally:
+                    failed.set()
 
             def adding() -> None:
-                while cell.value is initial and not failed.is_set():
-                    pass  # until the other step has stored what it will take back
+                while cell.value is initial:  # the other step is about to store there
+                    if failed.is_set():
+                        break
                 sess.run(add)
 
             in_threads(failing, adding)
