@@ -73,7 +73,7 @@ class BoundExecutable:
         """What has to be taken back when a check fails; the rest is left by the call itself."""
         self._takes_back = bool(executable.checked and self._replaced)
         self._draws_by_data = None in executable.drawn
-        self._calls_before = False
+        self._was_called = False
         self._donated = [state.load_cells[i] for i in executable.donated]
         self._kept = [state.load_cells[i] for i in executable.kept]
 
@@ -148,9 +148,9 @@ class BoundExecutable:
                 moved = [place.skip(n) for place, n in zip(places, executable.drawn, strict=True)]
         lent = self._spare.take(executable, self._xla_device)
         operands = (donated, kept, streams, arguments, executable.constants, lent)
-        call = _call_and_store if self._calls_before else _call_uninterrupted
+        call = _call_and_store if self._was_called else _call_uninterrupted
         new_states, outputs, holds, work = call(executable.call, cells, moved, operands)
-        self._calls_before = True
+        self._was_called = True
         if work:
             self._spare.keep(executable, tuple(work))
         undo: list[Undo] = [(cell, old, new_states[position]) for position, cell, old in before]

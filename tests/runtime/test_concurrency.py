@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
+from runnel.runtime import compiler
 from runnel.runtime.bound_executable import _transferred
 from runnel.runtime.state import WriterLocks
 from tests.both_tiers import COMPILED, INTERPRETED, session
@@ -142,6 +144,33 @@ def test_a_feed_is_the_callers_again_when_another_device_has_failed() -> None:
                 sess.run([update, failing], {x: feed})
             feed[:] = 5.0
             assert sess.run(v).max() <= 1.0
+
+
+def test_an_interrupt_in_the_first_call_of_an_executable(monkeypatch) -> None:
+    """JAX prepares that call in Python code, in which an interrupt may come at any moment."""
+    compile_segment = compiler.compile_segment
+
+    def interrupted(*arguments: Any) -> Any:
+        executable = compile_segment(*arguments)
+        jitted = executable.call
+
+        def call(*operands: Any) -> Any:
+            results = jitted(*operands)
+            _thread.interrupt_main()  # the old value is gone, the new one not stored yet
+            return results
+
+        executable.call = call
+        return executable
+
+    v = tf.Variable(1.0)
+    add = v.assign_add(1.0).op
+    with session(COMPILED) as sess:
+        sess.run(v.initializer)
+        with monkeypatch.context() as patch:
+            patch.setattr(compiler, "compile_segment", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                sess.run(add)
+        assert sess.run(v) == 2.0
 
 
 def test_a_feed_of_64_bits_keeps_them_on_its_way_to_an_accelerator() -> None:
