@@ -11,7 +11,7 @@ WORKERS      ?= auto
 TESTS        ?= tests
 CONFORMANCE  ?= tests/conformance
 # Most of these need oneDNN, which `make test` does without: it tests what runnel has of its own.
-ONEDNN_TESTS ?= tests/native tests/ops/test_onednn_convolution.py tests/ops/test_channel_sums.py
+ONEDNN_TESTS ?= tests/native tests/ops/convolution/test_onednn_convolution.py tests/ops/test_channel_sums.py
 PYTEST_FLAGS ?=
 DEMO_FLAGS   ?=
 BENCH_FLAGS  ?=

@@ -147,7 +147,7 @@ def by_runnel(layer: Layer, formulation: str | None = None) -> dict[str, Functio
     """Each direction of the layer by our lowerings."""
     import jax.numpy as jnp
 
-    from runnel.ops import conv_lowering, pool_lowering
+    from runnel.ops.convolution import conv_lowering, pool_lowering
 
     x, filter, dy = map(jnp.asarray, operands(layer))
     attributes: dict[str, Any] = dict(strides=layer.steps, padding=layer.padding)
@@ -345,7 +345,7 @@ def check(layer: Layer, direction: str, ours: Function, theirs: Function) -> Non
 
 def contenders(layer: Layer, formulations: bool) -> Iterator[tuple[str, list[Repeated]]]:
     """For each direction of the layer, who takes part."""
-    from runnel.ops import conv_formulations
+    from runnel.ops.convolution import conv_formulations
 
     theirs = by_jax(layer)
     if formulations:

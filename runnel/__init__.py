@@ -78,11 +78,6 @@ from runnel.graph.registry import OpDef, get_op_def, register_op, registered_ops
 from runnel.graph.shapes import Dimension, TensorShape, dimension_value
 from runnel.graph.tensor_proto import make_ndarray, make_tensor_proto
 from runnel.memory import keep_freed_memory_if_asked
-from runnel.ops.accumulators import (
-    ConditionalAccumulator,
-    ConditionalAccumulatorBase,
-    SparseConditionalAccumulator,
-)
 from runnel.ops.activations import log_sigmoid
 from runnel.ops.arg_extrema import arg_max, arg_min, argmax, argmin
 from runnel.ops.arithmetic import (
@@ -195,9 +190,9 @@ from runnel.ops.comparison import (
 from runnel.ops.complex_numbers import angle, complex, conj, imag, real
 from runnel.ops.constants import constant, placeholder, placeholder_with_default
 from runnel.ops.control import group, identity, identity_n, no_op, stop_gradient, tuple  # noqa: A004
+from runnel.ops.convolution.dilated_windows import required_space_to_batch_paddings
 from runnel.ops.cumulative import bincount, cumprod, cumsum
 from runnel.ops.diagonal import eye, matrix_diag, matrix_diag_part, matrix_set_diag
-from runnel.ops.dilated_windows import required_space_to_batch_paddings
 from runnel.ops.division import (
     div,
     divide,
@@ -248,23 +243,18 @@ from runnel.ops.printing import Print
 from runnel.ops.printing import print_values as print  # noqa: A004 (TensorFlow's name)
 from runnel.ops.py_function import numpy_function, py_func
 from runnel.ops.qr import qr
-from runnel.ops.queues import (
+from runnel.ops.queues.accumulators import (
+    ConditionalAccumulator,
+    ConditionalAccumulatorBase,
+    SparseConditionalAccumulator,
+)
+from runnel.ops.queues.queues import (
     FIFOQueue,
     PaddingFIFOQueue,
     PriorityQueue,
     QueueBase,
     RandomShuffleQueue,
 )
-from runnel.ops.random import (
-    multinomial,
-    random_normal,
-    random_shuffle,
-    random_uniform,
-    truncated_normal,
-)
-from runnel.ops.random_crop import random_crop
-from runnel.ops.random_gamma import random_gamma
-from runnel.ops.random_poisson import random_poisson
 from runnel.ops.ranges import lin_space, linspace, range
 from runnel.ops.reduce_functions import (
     count_nonzero,
@@ -280,6 +270,16 @@ from runnel.ops.reduce_functions import (
 from runnel.ops.reversal import reverse, reverse_sequence, reverse_v2
 from runnel.ops.rolling import roll
 from runnel.ops.rounding import ceil, floor, is_finite, is_inf, is_nan, rint, round
+from runnel.ops.sampling.random import (
+    multinomial,
+    random_normal,
+    random_shuffle,
+    random_uniform,
+    truncated_normal,
+)
+from runnel.ops.sampling.random_crop import random_crop
+from runnel.ops.sampling.random_gamma import random_gamma
+from runnel.ops.sampling.random_poisson import random_poisson
 from runnel.ops.scatter_nd import (
     scatter_nd,
     tensor_scatter_add,
@@ -318,9 +318,9 @@ from runnel.ops.transposition import invert_permutation, matrix_transpose, trans
 from runnel.ops.trigonometry import acos, acosh, asin, asinh, atan, atanh, cos, cosh, sin, sinh, tan
 from runnel.ops.unique import listdiff, setdiff1d, unique, unique_with_counts
 from runnel.ops.zero_safe import div_no_nan
-from runnel.runtime.explain_placement import explain_placement
-from runnel.runtime.fetches import register_session_run_conversion_functions
-from runnel.runtime.session import InteractiveSession, Session
+from runnel.runtime.explain.explain_placement import explain_placement
+from runnel.runtime.session.fetches import register_session_run_conversion_functions
+from runnel.runtime.session.session import InteractiveSession, Session
 from runnel.variables.creation import (
     disable_resource_variables,
     enable_resource_variables,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from runnel.runtime.devices import apply_gpu_options, list_devices
+from runnel.runtime.devices.devices import apply_gpu_options, list_devices
 
 
 class PhysicalDevice(NamedTuple):

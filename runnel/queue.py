@@ -1,8 +1,8 @@
 """``tf.queue``: queues of tensors; beside TensorFlow's names, the barrier."""
 
-from runnel.ops import staging_ops as staging_ops  # registers its operations
-from runnel.ops.barriers import Barrier
-from runnel.ops.queues import (
+from runnel.ops.queues import staging_ops as staging_ops  # registers its operations
+from runnel.ops.queues.barriers import Barrier
+from runnel.ops.queues.queues import (
     FIFOQueue,
     PaddingFIFOQueue,
     PriorityQueue,

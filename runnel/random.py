@@ -1,13 +1,13 @@
 """``tf.random``: random tensors, their seeds, and tensors that are functions of a seed."""
 
 from runnel.graph.random_seed import get_seed, set_random_seed
-from runnel.ops.random import categorical, multinomial, truncated_normal
-from runnel.ops.random import random_normal as normal
-from runnel.ops.random import random_shuffle as shuffle
-from runnel.ops.random import random_uniform as uniform
-from runnel.ops.random_gamma import random_gamma as gamma
-from runnel.ops.random_poisson import random_poisson as poisson
-from runnel.ops.stateless_random import (
+from runnel.ops.sampling.random import categorical, multinomial, truncated_normal
+from runnel.ops.sampling.random import random_normal as normal
+from runnel.ops.sampling.random import random_shuffle as shuffle
+from runnel.ops.sampling.random import random_uniform as uniform
+from runnel.ops.sampling.random_gamma import random_gamma as gamma
+from runnel.ops.sampling.random_poisson import random_poisson as poisson
+from runnel.ops.sampling.stateless_random import (
     stateless_categorical,
     stateless_multinomial,
     stateless_normal,

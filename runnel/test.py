@@ -8,7 +8,7 @@ from typing import Any
 from unittest import mock
 
 from runnel.autodiff.gradient_checker import compute_gradient, compute_gradient_error
-from runnel.runtime.devices import list_devices
+from runnel.runtime.devices.devices import list_devices
 from runnel.testing.test_case import TestCase
 
 

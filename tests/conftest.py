@@ -13,8 +13,8 @@ import pytest
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import runnel as tf  # noqa: E402
-from runnel.passes import rewrite  # noqa: E402
-from runnel.runtime import verification  # noqa: E402
+from runnel.passes.rewrites import rewrite  # noqa: E402
+from runnel.runtime.interpret import verification  # noqa: E402
 
 LEAVING_SECONDS = 2.0
 

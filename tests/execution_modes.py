@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from runnel.runtime.options import SessionOptions
-from runnel.runtime.tiers import ALWAYS, NEVER
+from runnel.runtime.segment.tiers import ALWAYS, NEVER
+from runnel.runtime.session.options import SessionOptions
 
 MODES = {
     "event-driven": {"jit": NEVER, "raises": False},

@@ -1,4 +1,4 @@
-"""Records random values from TensorFlow into ``tests/ops/data/random.json``.
+"""Records random values from TensorFlow into ``tests/ops/sampling/data/random.json``.
 
 The tests of the random kernels compare with this file, so that they need no TensorFlow. Run it
 where ``tensorflow-cpu`` 2.21 is installed::
@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-FILE = Path(__file__).resolve().parent.parent / "tests" / "ops" / "data" / "random.json"
+TESTS = Path(__file__).resolve().parent.parent / "tests"
+FILE = TESTS / "ops" / "sampling" / "data" / "random.json"
 EXECUTIONS = 2
 SEEDS = [(87654321, 42), (-5, (7 << 40) + 99), ((3 << 33) + 1, -1)]
 SHAPES: list[list[int]] = [[7], [2, 3, 3], []]

@@ -59,7 +59,7 @@ def lengths_in_turn(frontend: str) -> Workload:
 
 def compilations() -> int:
     """How often runnel has compiled in this process; 0 in one that never did, or has another."""
-    compiler = sys.modules.get("runnel.runtime.compiler")
+    compiler = sys.modules.get("runnel.runtime.compile.compiler")
     return 0 if compiler is None else int(compiler.compilations)
 
 

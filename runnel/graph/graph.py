@@ -80,7 +80,7 @@ class Graph(GraphScopes, CollectionStore):
         return self._mixed_precision
 
     def set_mixed_precision(self, dtype: DType | None) -> None:
-        """Let steps compute products in ``dtype`` (see ``runnel.passes.mixed_precision``)."""
+        """Let steps compute products in ``dtype`` (see ``passes.rewrites.mixed_precision``)."""
         if dtype is not self._mixed_precision:
             self._mutated()
             self._mixed_precision = dtype

@@ -19,10 +19,14 @@ from runnel.ops.activations import (
     softsign,
     swish,
 )
-from runnel.ops.atrous_convolution import atrous_conv2d, atrous_conv2d_transpose, convolution
 from runnel.ops.batch_norm import batch_norm_with_global_normalization, batch_normalization
 from runnel.ops.bias import bias_add, relu_layer, xw_plus_b
-from runnel.ops.convolution import (
+from runnel.ops.convolution.atrous_convolution import (
+    atrous_conv2d,
+    atrous_conv2d_transpose,
+    convolution,
+)
+from runnel.ops.convolution.convolution import (
     conv1d,
     conv2d,
     conv2d_backprop_filter,
@@ -31,12 +35,7 @@ from runnel.ops.convolution import (
     conv3d_backprop_filter,
     conv3d_backprop_filter_v2,
 )
-from runnel.ops.cross_entropy import (
-    softmax_cross_entropy_with_logits,
-    softmax_cross_entropy_with_logits_v2,
-    sparse_softmax_cross_entropy_with_logits,
-)
-from runnel.ops.depthwise_convolution import (
+from runnel.ops.convolution.depthwise_convolution import (
     depthwise_conv2d,
     depthwise_conv2d_backprop_filter,
     depthwise_conv2d_backprop_input,
@@ -45,28 +44,10 @@ from runnel.ops.depthwise_convolution import (
     depthwise_conv2d_native_backprop_input,
     separable_conv2d,
 )
-from runnel.ops.dilated_windows import with_space_to_batch
-from runnel.ops.dropout import dropout
-from runnel.ops.elementwise import sigmoid, tanh
-from runnel.ops.embedding import embedding_lookup
-from runnel.ops.fused_batch_norm import fused_batch_norm
-from runnel.ops.l2 import l2_loss, l2_normalize
-from runnel.ops.likelihood import (
-    log_poisson_loss,
-    sigmoid_cross_entropy_with_logits,
-    weighted_cross_entropy_with_logits,
-)
-from runnel.ops.local_response_normalization import local_response_normalization, lrn
-from runnel.ops.max_pool_with_argmax import max_pool_with_argmax
-from runnel.ops.moments import (
-    moments,
-    normalize_moments,
-    sufficient_statistics,
-    weighted_moments,
-    zero_fraction,
-)
-from runnel.ops.morphology import dilation2d, erosion2d
-from runnel.ops.pool_functions import (
+from runnel.ops.convolution.dilated_windows import with_space_to_batch
+from runnel.ops.convolution.max_pool_with_argmax import max_pool_with_argmax
+from runnel.ops.convolution.morphology import dilation2d, erosion2d
+from runnel.ops.convolution.pool_functions import (
     avg_pool,
     avg_pool1d,
     avg_pool2d,
@@ -79,15 +60,38 @@ from runnel.ops.pool_functions import (
     max_pool_v2,
     pool,
 )
-from runnel.ops.softmax import log_softmax, softmax
-from runnel.ops.space import depth_to_space, space_to_batch, space_to_depth
-from runnel.ops.top_k import in_top_k, top_k
-from runnel.ops.transposed_convolution import (
+from runnel.ops.convolution.transposed_convolution import (
     conv1d_transpose,
     conv2d_transpose,
     conv3d_transpose,
     conv_transpose,
 )
+from runnel.ops.cross_entropy import (
+    softmax_cross_entropy_with_logits,
+    softmax_cross_entropy_with_logits_v2,
+    sparse_softmax_cross_entropy_with_logits,
+)
+from runnel.ops.elementwise import sigmoid, tanh
+from runnel.ops.embedding import embedding_lookup
+from runnel.ops.fused_batch_norm import fused_batch_norm
+from runnel.ops.l2 import l2_loss, l2_normalize
+from runnel.ops.local_response_normalization import local_response_normalization, lrn
+from runnel.ops.moments import (
+    moments,
+    normalize_moments,
+    sufficient_statistics,
+    weighted_moments,
+    zero_fraction,
+)
+from runnel.ops.sampling.dropout import dropout
+from runnel.ops.sampling.likelihood import (
+    log_poisson_loss,
+    sigmoid_cross_entropy_with_logits,
+    weighted_cross_entropy_with_logits,
+)
+from runnel.ops.softmax import log_softmax, softmax
+from runnel.ops.space import depth_to_space, space_to_batch, space_to_depth
+from runnel.ops.top_k import in_top_k, top_k
 
 __all__ = [
     "atrous_conv2d",

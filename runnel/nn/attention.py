@@ -14,12 +14,12 @@ from runnel.ops.array_shape import expand_dims, reshape
 from runnel.ops.array_shape import shape as shape_of
 from runnel.ops.casting import cast
 from runnel.ops.comparison import greater, greater_equal, logical_and
-from runnel.ops.dropout import dropout
 from runnel.ops.elementwise import rsqrt
 from runnel.ops.fill import zeros_like
 from runnel.ops.joining import concat
 from runnel.ops.matmul import matmul
 from runnel.ops.ranges import range as positions
+from runnel.ops.sampling.dropout import dropout
 from runnel.ops.selection import where_v2
 from runnel.ops.softmax import softmax
 from runnel.ops.transposition import transpose

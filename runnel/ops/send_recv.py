@@ -1,7 +1,7 @@
 """Handing a value from one device to another: what an edge between devices becomes.
 
-These are made by ``runnel.passes.partition``, never by users. A pair has one rendezvous key, which
-names both devices and the tensor.
+These are made by ``passes.placement.partition``, never by users. A pair has one rendezvous key,
+which names both devices and the tensor.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy as np
 from runnel.graph.default_session import get_default_session
 from runnel.graph.graph import Graph, reset_default_graph
 from runnel.graph.random_seed import DEFAULT_GRAPH_SEED, set_random_seed
-from runnel.runtime.session import Session
+from runnel.runtime.session.session import Session
 from runnel.testing.array_assertions import ArrayAssertions
 from runnel.testing.checked_thread import CheckedThread
 from runnel.testing.plain_assertions import PlainAssertions

@@ -19,7 +19,7 @@ from runnel.graph.shapes import TensorShape
 from runnel.ops.array_shape import reshape
 from runnel.ops.control import group, no_op
 from runnel.ops.gather import gather
-from runnel.ops.queues import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomShuffleQueue
+from runnel.ops.queues.queues import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomShuffleQueue
 from runnel.ops.selection import where
 from runnel.train.queue_runner import QueueRunner, add_queue_runner
 

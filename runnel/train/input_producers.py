@@ -16,9 +16,9 @@ from runnel.ops.comparison import greater
 from runnel.ops.constants import constant
 from runnel.ops.control import identity
 from runnel.ops.gather import gather
-from runnel.ops.queues import FIFOQueue, QueueBase
-from runnel.ops.random import random_shuffle
+from runnel.ops.queues.queues import FIFOQueue, QueueBase
 from runnel.ops.ranges import range as range_of
+from runnel.ops.sampling.random import random_shuffle
 from runnel.train.queue_runner import QueueRunner, add_queue_runner
 from runnel.variables.variable import Variable
 

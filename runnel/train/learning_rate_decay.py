@@ -17,8 +17,8 @@ from runnel.ops.comparison import equal, less_equal
 from runnel.ops.control import identity
 from runnel.ops.division import divide
 from runnel.ops.elementwise import exp, log, sqrt
-from runnel.ops.random import random_normal
 from runnel.ops.rounding import ceil, floor
+from runnel.ops.sampling.random import random_normal
 from runnel.ops.selection import where
 from runnel.ops.trigonometry import cos
 

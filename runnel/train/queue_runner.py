@@ -13,7 +13,7 @@ from runnel.graph.default_collections import add_to_collection
 from runnel.graph.default_session import get_default_session
 from runnel.graph.errors import OutOfRangeError
 from runnel.graph.graph import Graph
-from runnel.ops.queues import QueueBase
+from runnel.ops.queues.queues import QueueBase
 from runnel.train.coordinator import Coordinator
 
 logger = logging.getLogger("runnel")

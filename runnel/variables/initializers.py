@@ -16,8 +16,8 @@ from runnel.ops.constants import constant
 from runnel.ops.elementwise import sign
 from runnel.ops.fill import ones, zeros
 from runnel.ops.qr import qr
-from runnel.ops.random import random_normal, random_uniform, truncated_normal
 from runnel.ops.reduce_functions import reduce_sum
+from runnel.ops.sampling.random import random_normal, random_uniform, truncated_normal
 from runnel.ops.slicing import slice as slice_tensor
 from runnel.ops.transposition import matrix_transpose
 from runnel.variables.partitioning import PartitionInfo

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from runnel.ops import conv_lowering, pool_lowering
+from runnel.ops.convolution import conv_lowering, pool_lowering
 
 tf = pytest.importorskip("tensorflow")
 

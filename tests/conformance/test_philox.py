@@ -4,8 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from runnel.ops import distributions
-from runnel.ops.philox import (
+from runnel.ops.sampling import distributions
+from runnel.ops.sampling.philox import (
     PhiloxStream,
     reserved_for_multinomial,
     reserved_for_outputs,

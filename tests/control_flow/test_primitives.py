@@ -15,7 +15,7 @@ from runnel.ops.control_flow import (
     next_iteration,
     switch,
 )
-from runnel.runtime.dataflow import DataflowPlan
+from runnel.runtime.dynamic.dataflow import DataflowPlan
 
 
 @pytest.fixture(autouse=True)
@@ -191,7 +191,7 @@ def test_an_endless_loop_stops_when_its_session_is_closed():
 
 
 def test_what_is_well_formed_is_not_left_to_the_event_driven_executor(mode):
-    from runnel.runtime.plan import StepPlan
+    from runnel.runtime.schedule.plan import StepPlan
 
     y = tf.constant(1.0) + 1
     with tf.Session() as sess:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from runnel.ops import conv_lowering as lowering
+from runnel.ops.convolution import conv_lowering as lowering
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import runnel as tf
-from runnel.runtime import compiler
+from runnel.runtime.compile import compiler
 from tests.both_tiers import COMPILED, INTERPRETED, run_both, session
 from tests.finite_differences import assert_derivatives
 

@@ -5,7 +5,7 @@ import pytest
 
 import runnel as tf
 from runnel.ops.slicing import update_slice_op
-from runnel.runtime import compiler
+from runnel.runtime.compile import compiler
 from tests.both_tiers import COMPILED, INTERPRETED, run_both, session
 from tests.finite_differences import assert_derivatives
 

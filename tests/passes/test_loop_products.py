@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.passes.raise_control_flow import raise_control_flow
-from runnel.passes.structured import Loop, nested_nodes, structure_of
-from runnel.runtime import plan
+from runnel.passes.structure.raise_control_flow import raise_control_flow
+from runnel.passes.structure.structured import Loop, nested_nodes, structure_of
+from runnel.runtime.schedule import plan
 from tests.both_tiers import COMPILED, INTERPRETED, session
 from tests.execution_modes import MODES, forced
 

@@ -7,10 +7,10 @@ import pytest
 
 import runnel as tf
 from runnel.graph.constant_value import constant_value
-from runnel.passes.checker import InvalidProgram, check_program
-from runnel.passes.program import Node
-from runnel.passes.prune import prune
-from runnel.passes.rewrite import optimize
+from runnel.passes.program.checker import InvalidProgram, check_program
+from runnel.passes.program.program import Node
+from runnel.passes.program.prune import prune
+from runnel.passes.rewrites.rewrite import optimize
 
 
 def optimized(fetches, feeds=(), targets=()):
@@ -202,7 +202,7 @@ def test_a_placeholder_with_a_default_is_not_constant():
 
 
 def test_large_constants_in_a_list_are_not_taken_for_equal():
-    from runnel.passes.common_subexpressions import _freeze
+    from runnel.passes.rewrites.common_subexpressions import _freeze
 
     small, large = np.zeros(2), np.zeros(10_000)
     assert _freeze([small, small]) == _freeze([small.copy(), small])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.runtime import compiler
-from runnel.runtime.dataflow import DataflowPlan
+from runnel.runtime.compile import compiler
+from runnel.runtime.dynamic.dataflow import DataflowPlan
 from tests.both_tiers import COMPILED, session
 
 

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.runtime import compiler
-from runnel.runtime.bound_executable import _transferred
-from runnel.runtime.state import WriterLocks
+from runnel.runtime.compile import compiler
+from runnel.runtime.compile.bound_executable import _transferred
+from runnel.runtime.state.state import WriterLocks
 from tests.both_tiers import COMPILED, INTERPRETED, session
 
 TIERS = pytest.mark.parametrize("level", [INTERPRETED, COMPILED])
@@ -207,7 +207,7 @@ def test_readers_and_writers_of_the_same_variables(level):
 
 
 def test_a_plan_is_prepared_once_however_many_threads_ask(monkeypatch):
-    from runnel.runtime import session as session_module
+    from runnel.runtime.session import session as session_module
 
     made = []
 

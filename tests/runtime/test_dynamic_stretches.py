@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.runtime import compiler
-from runnel.runtime.dataflow import DataflowPlan
+from runnel.runtime.compile import compiler
+from runnel.runtime.dynamic.dataflow import DataflowPlan
 from tests.both_tiers import COMPILED, INTERPRETED
 
 W = (np.random.RandomState(0).randn(8, 8) * 0.3).astype(np.float32)

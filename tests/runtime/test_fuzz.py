@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import runnel as tf
-from runnel.runtime import tiers
+from runnel.runtime.segment import tiers
 from tests.both_tiers import COMPILED, INTERPRETED
 from tests.runtime.program_generator import ALL, STATE, random_program
 from tests.runtime.random_programs import Program

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.runtime.buffers import _SMALL
+from runnel.runtime.compile.buffers import _SMALL
 from tests.both_tiers import COMPILED, INTERPRETED, session
 
 UNITS, BATCH = 32, 16

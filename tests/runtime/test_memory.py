@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.runtime import session as session_module
-from runnel.runtime import variants
+from runnel.runtime.segment import variants
+from runnel.runtime.session import session as session_module
 from tests.both_tiers import COMPILED, INTERPRETED, session
 
 TIERS = pytest.mark.parametrize("level", [INTERPRETED, COMPILED])

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.runtime.dataflow import DataflowPlan
-from runnel.runtime.waiting_plan import WaitingPlan
+from runnel.runtime.dynamic.dataflow import DataflowPlan
+from runnel.runtime.schedule.waiting_plan import WaitingPlan
 from tests.both_tiers import COMPILED, INTERPRETED, session
 
 TELLING = np.float32(1 + 2**-10)

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given
 
 import runnel as tf
-from runnel.runtime import session as sessions
-from runnel.runtime.device_schedule import DeviceSchedule
-from runnel.runtime.waiting import StepWaits
-from runnel.runtime.waiting_plan import WaitingPlan
+from runnel.runtime.schedule.device_schedule import DeviceSchedule
+from runnel.runtime.schedule.waiting_plan import WaitingPlan
+from runnel.runtime.session import session as sessions
+from runnel.runtime.state.waiting import StepWaits
 from tests.both_tiers import COMPILED, INTERPRETED
 from tests.execution_modes import forced
 from tests.runtime.program_generator import random_program

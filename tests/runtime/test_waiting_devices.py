@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.runtime.transfer import Transfer
-from runnel.runtime.waiting import StepWaits
-from runnel.runtime.waiting_plan import WaitingPlan
+from runnel.runtime.devices.transfer import Transfer
+from runnel.runtime.schedule.waiting_plan import WaitingPlan
+from runnel.runtime.state.waiting import StepWaits
 from tests.both_tiers import COMPILED, INTERPRETED
 
 TIERS = pytest.mark.parametrize("level", [INTERPRETED, COMPILED])

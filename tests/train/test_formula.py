@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from tests.passes.test_cluster import segments
+from tests.passes.clusters.test_cluster import segments
 
 OPTIMIZERS = {
     "gradient_descent": lambda step: tf.train.GradientDescentOptimizer(0.1),

@@ -142,7 +142,7 @@ def test_what_must_run_before_runs_before():
 
 
 def test_the_whole_step_is_one_compiled_segment_with_clipping_and_decay():
-    from tests.passes.test_cluster import segments
+    from tests.passes.clusters.test_cluster import segments
 
     v, loss = quadratic()
     step = tf.train.get_or_create_global_step()

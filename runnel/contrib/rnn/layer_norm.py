@@ -9,11 +9,11 @@ from runnel.nn.rnn_cell.cell import RNNCell, cell_activation
 from runnel.nn.rnn_cell.lstm import LSTMStateTuple
 from runnel.ops.batch_norm import batch_normalization
 from runnel.ops.bias import bias_add
-from runnel.ops.dropout import dropout
 from runnel.ops.elementwise import sigmoid
 from runnel.ops.joining import concat
 from runnel.ops.matmul import matmul
 from runnel.ops.moments import moments
+from runnel.ops.sampling.dropout import dropout
 from runnel.ops.splitting import split
 from runnel.variables.get_variable import get_variable
 from runnel.variables.initializers import Constant

@@ -18,7 +18,7 @@ from runnel.ops.cumulative import cumprod, cumsum
 from runnel.ops.elementwise import exp, log, sigmoid
 from runnel.ops.fill import ones, zeros
 from runnel.ops.joining import concat
-from runnel.ops.random import random_normal
+from runnel.ops.sampling.random import random_normal
 from runnel.ops.transposition import transpose
 
 

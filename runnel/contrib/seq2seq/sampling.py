@@ -11,7 +11,7 @@ from runnel.ops.array_shape import reshape
 from runnel.ops.array_shape import shape as shape_of
 from runnel.ops.casting import cast
 from runnel.ops.comparison import less
-from runnel.ops.random import multinomial, random_uniform
+from runnel.ops.sampling.random import multinomial, random_uniform
 
 
 def categorical_sample(logits: Tensor, seed: int | None) -> Tensor:

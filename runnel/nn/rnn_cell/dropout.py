@@ -16,9 +16,9 @@ from runnel.nn.rnn_cell.batch_shape import batch_shape
 from runnel.nn.rnn_cell.lstm import LSTMStateTuple
 from runnel.nn.rnn_cell.wrappers import RNNCellWrapper
 from runnel.ops.division import divide
-from runnel.ops.dropout import dropout
-from runnel.ops.random import random_uniform
 from runnel.ops.rounding import floor
+from runnel.ops.sampling.dropout import dropout
+from runnel.ops.sampling.random import random_uniform
 
 
 class DropoutWrapper(RNNCellWrapper):

@@ -1,0 +1,1 @@
+"""Convolutions and pooling: the operations, and the ways to compute them."""

@@ -1,0 +1,1 @@
+"""Operations on queues, staging areas, barriers and accumulators."""

@@ -1,0 +1,1 @@
+"""Random numbers: counter-based bits, distributions, and the operations that draw."""

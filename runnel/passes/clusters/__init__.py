@@ -1,0 +1,1 @@
+"""Cutting a program into segments that compile as a whole."""

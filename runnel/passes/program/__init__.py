@@ -1,0 +1,1 @@
+"""A step as a list of nodes: pruned, with explicit reads, and the state that it touches."""

@@ -1,0 +1,1 @@
+"""Programs that compute the same, better: stable, smaller, in another precision."""

@@ -1,0 +1,73 @@
+"""Merging nodes that compute the same thing from the same values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runnel.graph.shapes import TensorShape
+from runnel.passes.program.program import Node, Program
+
+_MAX_CONSTANT_BYTES = 1 << 12
+
+
+def merge_common_subexpressions(program: Program) -> Program:
+    """The program with each pure computation made once."""
+    first: dict[Any, Node] = {}
+    replaced: dict[int, int] = {}
+    moved: dict[Node, Node] = {}
+    nodes: list[Node] = []
+    for node in program.nodes:
+        changed = replaced and not replaced.keys().isdisjoint(node.inputs)
+        if changed or (moved and any(c in moved for c in node.control)):
+            inputs = tuple([replaced.get(v, v) for v in node.inputs])
+            control = tuple([moved.get(c, c) for c in node.control])
+            original = node
+            node = Node(node.op, node.op_def, inputs, node.outputs, control, node.attrs)
+            moved[original] = node
+        else:
+            original = node
+        key = _key(program, node)
+        known = first.setdefault(key, node) if key is not None else node
+        if known is not node:
+            replaced.update(zip(node.outputs, known.outputs, strict=True))
+            moved[original] = known  # those who await the duplicate await the first
+            continue
+        nodes.append(node)
+    fetches = tuple(replaced.get(v, v) for v in program.fetches)
+    return Program(nodes, program.feeds, fetches, program.infos)
+
+
+def _key(program: Program, node: Node) -> Any:
+    if node.op_def.stateful or node.control or "structure" in node.attrs:
+        return None
+    for value in node.inputs:
+        dtype = program.infos[value].dtype
+        if dtype.is_ref_dtype or dtype.name == "resource":
+            return None  # reading a variable: the moment matters
+    attrs = []
+    for name, value in node.attrs.items():
+        if name.startswith("_"):
+            continue
+        frozen = _freeze(value)
+        if frozen is None:
+            return None
+        attrs.append((name, frozen))
+    # Who asks for the same computation on two devices wants it on both.
+    device = node.op.device if node.inputs else ""
+    return (node.op_def, node.inputs, tuple(attrs), device)
+
+
+def _freeze(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        if value.nbytes > _MAX_CONSTANT_BYTES or value.dtype == object:
+            return None
+        return (value.dtype.str, value.shape, value.tobytes())
+    if isinstance(value, list):
+        items = tuple(_freeze(item) for item in value)
+        return None if None in items else items
+    if isinstance(value, TensorShape):
+        return ("shape", value._dims)
+    # 0.0 and -0.0, 1 and True are equal but not the same.
+    return (type(value).__name__, repr(value))

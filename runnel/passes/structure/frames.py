@@ -1,0 +1,196 @@
+"""The frames of a program: which loop each node runs in, and in which order its nodes begin.
+
+A frame is what ``Enter`` ops of one name lead into; the whole step is the outermost. A node runs
+in the frame from which its inputs come: ``Enter`` leads into a child, ``Exit`` back to the parent.
+
+Within an iteration nodes begin in the order of construction, as far as edges allow. A child frame
+is one item of that order: it runs, all iterations of it, when everything that enters it is there.
+A node that was constructed later, but is needed by an earlier one (such as the stack to which a
+gradient has a loop push its values), begins just before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from runnel.graph.errors import InvalidArgumentError
+from runnel.graph.operation import Operation
+from runnel.ops.control_flow import ENTERS, EXITS, MERGES, NEXT_ITERATIONS
+from runnel.passes.program.program import Node, Program
+
+
+class Frame:
+    """One loop, or the step around all of them: its items in the order in which they begin."""
+
+    __slots__ = ("name", "parent", "items", "enters", "rank")
+
+    def __init__(self, name: str, parent: Frame | None) -> None:
+        self.name = name
+        self.parent = parent
+        self.items: list[Node | Frame] = []
+        self.enters: list[Node] = []
+        """The nodes of the parent that lead into this frame."""
+        self.rank = -1
+        """Its place among the parent's items."""
+
+    def is_inside(self, other: Frame) -> bool:
+        """True for ``other`` itself and the frames that begin in it."""
+        frame: Frame | None = self
+        while frame is not None and frame is not other:
+            frame = frame.parent
+        return frame is other
+
+    def __repr__(self) -> str:
+        return f"<Frame {self.name or 'outermost'!r}>"
+
+
+class Frames:
+    """The frames of a program.
+
+    ``runs_in`` maps each node to its frame, and ``leads_to`` to the frame of its outputs, which is
+    another for ``Enter`` and ``Exit``. Parents come before their children in ``frames``.
+
+    This is what a pass that raises well-formed loops to XLA starts from: a frame whose nodes are
+    all pure and compilable, with one ``LoopCond``, becomes one node of its parent.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.outermost = Frame("", None)
+        self.frames = [self.outermost]
+        self.runs_in: dict[Node, Frame] = {}
+        self.leads_to: dict[Node, Frame] = {}
+        self._producers = program.producers()
+        self._children: dict[tuple[Frame, str], Frame] = {}
+        for node in program.nodes:
+            self._place(node)
+        for node in program.nodes:
+            if node.op_def.name in MERGES:
+                self._check_back_edges(node)
+        members: dict[Frame, list[Node | Frame]] = {frame: [] for frame in self.frames}
+        for node in sorted(program.nodes, key=lambda node: node.op.id):
+            if node.op_def.name in ENTERS:
+                child = self.leads_to[node]
+                if not child.enters:
+                    members[self.runs_in[node]].append(child)
+                child.enters.append(node)
+            members[self.runs_in[node]].append(node)
+        for frame, items in members.items():
+            frame.items = self._in_order(frame, items)
+            for rank, item in enumerate(frame.items):
+                if isinstance(item, Frame):
+                    item.rank = rank
+
+    # Where nodes run ------------------------------------------------------------------------
+
+    def _sources(self, node: Node) -> list[Node]:
+        """The nodes for which ``node`` waits in its own iteration."""
+        found = []
+        for value in node.inputs:
+            producer = self._producers.get(value)
+            if producer is not None and not _is_back_edge(producer, node):
+                found.append(producer)
+        found += node.control
+        return found
+
+    def _place(self, node: Node) -> None:
+        frame: Frame | None = None
+        first: Node | None = None
+        for source in self._sources(node):
+            reached = self.leads_to[source]
+            if frame is None or first is None:
+                frame, first = reached, source
+            elif frame is not reached:
+                raise _mixed(node, (first, frame), (source, reached))
+        frame = frame or self.outermost
+        self.runs_in[node] = self.leads_to[node] = frame
+        kind = node.op_def.name
+        if kind in ENTERS:
+            self.leads_to[node] = self._child(frame, node.attrs["frame_name"])
+        elif kind in EXITS:
+            if frame.parent is None:
+                raise InvalidArgumentError(
+                    None,
+                    node.op,
+                    f"{node.op.name!r} ({kind}) leaves a loop, but its input is not inside one; "
+                    "bring it into a frame with Enter",
+                )
+            self.leads_to[node] = frame.parent
+
+    def _child(self, parent: Frame, name: str) -> Frame:
+        child = self._children.get((parent, name))
+        if child is None:
+            child = self._children[parent, name] = Frame(name, parent)
+            self.frames.append(child)
+        return child
+
+    def _check_back_edges(self, node: Node) -> None:
+        for value in node.inputs:
+            producer = self._producers.get(value)
+            if producer is not None and self.leads_to[producer] is not self.runs_in[node]:
+                entry = next(s for s in self._sources(node) if s is not producer)
+                raise _mixed(
+                    node,
+                    (entry, self.leads_to[entry]),
+                    (producer, self.leads_to[producer]),
+                )
+
+    # Order ----------------------------------------------------------------------------------
+
+    def _in_order(self, frame: Frame, items: Iterable[Node | Frame]) -> list[Node | Frame]:
+        """``items`` as given, but each after those that it needs."""
+        ordered: dict[Node | Frame, None] = {}
+        for start in items:
+            stack: list[tuple[Node | Frame, bool]] = [(start, False)]
+            open_items: set[Node | Frame] = set()
+            while stack:
+                item, needs_are_there = stack.pop()
+                if item in ordered:
+                    continue
+                if needs_are_there:
+                    ordered[item] = None
+                elif item not in open_items:
+                    open_items.add(item)
+                    stack.append((item, True))
+                    needs = self._needs(frame, item)
+                    stack += [(n, False) for n in reversed(needs) if n not in ordered]
+        return list(ordered)
+
+    def _needs(self, frame: Frame, item: Node | Frame) -> list[Node | Frame]:
+        if isinstance(item, Frame):
+            return list(item.enters)
+        found: list[Node | Frame] = []
+        for source in self._sources(item):
+            runs_in = self.runs_in[source]
+            if runs_in is frame:
+                found.append(source)
+            elif runs_in.parent is frame:
+                found.append(runs_in)  # an Exit: when its loop has run
+        return found
+
+
+def _is_back_edge(producer: Node, consumer: Node) -> bool:
+    return producer.op_def.name in NEXT_ITERATIONS and consumer.op_def.name in MERGES
+
+
+def _mixed(node: Node, one: tuple[Node, Frame], other: tuple[Node, Frame]) -> InvalidArgumentError:
+    def where(found: tuple[Node, Frame]) -> str:
+        source, frame = found
+        return f"{source.op.name!r} is {f'in the loop {frame.name!r}' if frame.name else 'in none'}"
+
+    return InvalidArgumentError(
+        None,
+        node.op,
+        f"{node.op.name!r} has inputs of different loops: {where(one)}, {where(other)}. A value "
+        "comes into a loop through Enter and out of it through Exit (tf.while_loop does both for "
+        "its loop variables)",
+    )
+
+
+def loop_of(frame: Frame, op: Operation) -> InvalidArgumentError:
+    """The error for fetching something inside a loop."""
+    return InvalidArgumentError(
+        None,
+        op,
+        f"{op.name!r} is inside the loop {frame.name!r} and has a value in each of its iterations; "
+        "make it a loop variable and fetch what the loop returns",
+    )

@@ -1,0 +1,208 @@
+"""On what it depends whether a node of a dynamic step is alive, as far as the graph tells.
+
+A node's *conditions* are those under which all that it takes is alive: that a predicate has come
+out one way, or something that only a run can tell. Nodes of one frame with the same conditions are
+all alive in an iteration or all dead.
+
+A frame is *regular* when it is a loop whose course follows from one predicate: its variables enter
+alive together, what goes on to the next iteration does so together when the predicate is true, and
+everything leaves when it is false. Then the order in which the nodes of an iteration run is known
+before it runs, unless one has to wait.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runnel.ops.control_flow import ENTERS, EXITS, MERGES, NEXT_ITERATIONS, SWITCHES
+from runnel.passes.program.program import Node, Program
+from runnel.passes.program.variable_reads import is_variable_read
+from runnel.passes.structure.frames import Frame, Frames
+
+Condition = tuple[Any, int]
+"""A predicate's value number and the way it came out; or a node that tells when it runs, and a
+negative number."""
+Conditions = frozenset[Condition]
+ALWAYS: Conditions = frozenset()
+
+
+class Liveness:
+    """The conditions of every node, and the predicates of the frames that are regular."""
+
+    def __init__(self, program: Program, frames: Frames) -> None:
+        self._frames = frames
+        self._producers = program.producers()
+        self._infos = program.infos
+        self.of: dict[Node, Conditions] = {}
+        """Conditions under which each node is alive, in an iteration of its frame."""
+        self._of_value: dict[int, Conditions] = {}
+        self._exits: dict[Frame, list[Node]] = {frame: [] for frame in frames.frames}
+        for node, frame in frames.runs_in.items():
+            if node.op_def.name in EXITS:
+                self._exits[frame].append(node)
+        self.predicate: dict[Frame, int] = {}
+        """The value that decides whether a regular frame goes on."""
+        self.may_wait = {frames.runs_in[n] for n in program.nodes if n.op_def.blocking}
+        """Frames with blocking operations."""
+        self._takers: dict[int, list[Node]] = {}
+        for node in program.nodes:
+            for value in node.inputs:
+                self._takers.setdefault(value, []).append(node)
+        self.merges: dict[Node, tuple[int, int, int]] = {}
+        """For what ends a conditional: its predicate, its inputs when that is false and true."""
+        self._visit_frame(frames.outermost)
+
+    def decides(self, value: int) -> int:
+        """The value that ``value``, a predicate, is a copy of."""
+        while True:
+            producer = self._producers.get(value)
+            if producer is None or is_variable_read(producer):
+                return value
+            if producer.op_def.name not in ("Identity", "LoopCond"):
+                return value
+            value = producer.inputs[0]
+
+    def _may_change(self, predicate: int) -> bool:
+        """True for the value of a variable, which each that takes it reads for itself."""
+        producer = self._producers.get(predicate)
+        return producer is not None and (
+            is_variable_read(producer) or self._infos[predicate].dtype.is_ref_dtype
+        )
+
+    # Frames ---------------------------------------------------------------------------------
+
+    def _visit_frame(self, frame: Frame) -> None:
+        for item in frame.items:
+            if isinstance(item, Frame):
+                self._visit_child(item)
+            else:
+                self._visit(item)
+
+    def _visit_child(self, child: Frame) -> None:
+        self.predicate.pop(child, None)
+        conditions = ALWAYS.union(*(self.of[enter] for enter in child.enters))
+        variables = [enter for enter in child.enters if not enter.attrs["is_constant"]]
+        # A loop whose variables are dead does not run, whatever else enters it.
+        together = all(self.of[enter] == conditions for enter in variables)
+        if together:
+            self._begin(child, together)
+            self._visit_frame(child)
+            together = self._goes_on_together(child)
+        if not together:
+            self._begin(child, together)
+            self._visit_frame(child)
+        regular = together and self._is_regular(child)
+        for node in self._exits[child]:
+            self._of_value[node.outputs[0]] = conditions if regular else frozenset({(node, -1)})
+
+    def _begin(self, child: Frame, together: bool) -> None:
+        """Notes the values that an iteration begins with."""
+        for enter in child.enters:
+            self._of_value[enter.outputs[0]] = ALWAYS if together else frozenset({(enter, -1)})
+        for item in child.items:
+            if isinstance(item, Node) and self._is_loop_merge(item):
+                conditions = ALWAYS if together else frozenset({(item, -1)})
+                self._note(item, conditions)
+
+    def _goes_on_together(self, child: Frame) -> bool:
+        """True when all variables of a loop go on to the next iteration, or none."""
+        for enter in child.enters:
+            takers = self._takers.get(enter.outputs[0], [])
+            if not enter.attrs["is_constant"] and not all(map(self._is_loop_merge, takers)):
+                return False  # it is there in the first iteration only
+        going_on = set()
+        for item in child.items:
+            if not isinstance(item, Node):
+                continue
+            if item.op_def.name in NEXT_ITERATIONS:
+                going_on.add(self.of[item])
+            elif self._is_loop_merge(item):
+                kinds = sorted(p.op_def.name in NEXT_ITERATIONS for p in self._sources(item))
+                if kinds != [False, True]:
+                    return False
+        return len(going_on) <= 1
+
+    def _is_regular(self, child: Frame) -> bool:
+        conditions: dict[int, None] = {}
+        going_on = None
+        for item in child.items:
+            if isinstance(item, Frame):
+                if item not in self.predicate or item in self.may_wait:
+                    return False
+                continue
+            if any(side < 0 for _, side in self.of[item]):
+                return False
+            if item.op_def.name == "LoopCond":
+                conditions[self.decides(item.inputs[0])] = None
+            elif item.op_def.name in NEXT_ITERATIONS:
+                going_on = self.of[item]
+            elif item.op_def.name in MERGES and not self._is_loop_merge(item):
+                if item not in self.merges:
+                    return False
+        if len(conditions) != 1:
+            return False
+        [predicate] = conditions
+        if going_on != frozenset({(predicate, 1)}):
+            return False
+        left = frozenset({(predicate, 0)})
+        if any(self.of[node] != left for node in self._exits[child]):
+            return False
+        self.predicate[child] = predicate
+        return True
+
+    # Nodes ----------------------------------------------------------------------------------
+
+    def _sources(self, node: Node) -> list[Node]:
+        return [self._producers[v] for v in node.inputs if v in self._producers]
+
+    def _is_loop_merge(self, node: Node) -> bool:
+        return node.op_def.name in MERGES and any(
+            source.op_def.name in NEXT_ITERATIONS for source in self._sources(node)
+        )
+
+    def _note(self, node: Node, conditions: Conditions) -> None:
+        self.of[node] = conditions
+        for value in node.outputs:
+            self._of_value[value] = conditions
+
+    def _visit(self, node: Node) -> None:
+        kind = node.op_def.name
+        if kind in MERGES:
+            if not self._is_loop_merge(node):
+                self._note(node, self._merged(node))
+            return
+        if kind == "ControlTrigger":
+            self._note(node, ALWAYS)
+            return
+        found = [self._of_value.get(value, ALWAYS) for value in node.inputs]
+        found += [self._awaited(control) for control in node.control]
+        conditions = ALWAYS.union(*found)
+        if kind in ENTERS or kind in EXITS:
+            self.of[node] = conditions  # what they give is in another frame
+        elif kind in SWITCHES:
+            self.of[node] = conditions
+            predicate = self.decides(node.inputs[1])
+            for side, value in enumerate(node.outputs):
+                decided = (node, -1 - side) if self._may_change(predicate) else (predicate, side)
+                self._of_value[value] = conditions | {decided}
+        else:
+            self._note(node, conditions)
+
+    def _awaited(self, control: Node) -> Conditions:
+        """The conditions under which a node that waits for ``control`` runs."""
+        if control.op_def.name in ENTERS or control.op_def.name in EXITS:
+            return self._of_value.get(control.outputs[0], ALWAYS)
+        return self.of.get(control, ALWAYS)
+
+    def _merged(self, node: Node) -> Conditions:
+        self.merges.pop(node, None)
+        if len(node.inputs) == 2:
+            sides = [self._of_value.get(value, ALWAYS) for value in node.inputs]
+            for predicate, side in sides[0] - sides[1]:
+                other = (predicate, 1 - side)
+                common = sides[0] - {(predicate, side)}
+                if side >= 0 and other in sides[1] and common == sides[1] - {other}:
+                    one, two = node.inputs if side == 0 else reversed(node.inputs)
+                    self.merges[node] = predicate, one, two
+                    return common
+        return frozenset({(node, -1)})

@@ -1,0 +1,182 @@
+"""Conditionals, from the branches in which the nodes of a frame run.
+
+What runs on one predicate need not be one conditional: the gradient of a branch runs after what
+took the branch's result, and uses values of the branch itself. So the nodes of a predicate are put
+into *levels*, each of which nothing leaves and comes back to, and each level is one conditional.
+Values that a later level uses are handed out of the branch that has them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runnel.graph import dtypes
+from runnel.graph.operation import Operation
+from runnel.graph.registry import get_op_def
+from runnel.passes.program.program import Node, ValueInfo
+from runnel.passes.structure.branch_regions import Regions
+from runnel.passes.structure.raise_items import Item, Raising, effect_order, in_order
+from runnel.passes.structure.structured import Conditional
+
+
+def raise_conditionals(
+    raising: Raising,
+    regions: Regions,
+    items: list[Item],
+    depth: int,
+    wanted: frozenset[int] = frozenset(),
+) -> list[Item]:
+    """``items``, whose status agrees up to ``depth``, with a node for what is deeper.
+
+    ``wanted`` are values that are used elsewhere, in the same branches.
+    """
+    after = effect_order(raising, items)
+    items = in_order(items, after)
+    while True:
+        deeper = next((item for item in items if len(item.status) > depth), None)
+        if deeper is None:
+            merge = next((item for item in items if item in regions.merges), None)
+            if merge is None:
+                return items
+            predicate = regions.merges[merge][0]
+        else:
+            predicate = deeper.status[depth][0]
+        items = _Predicate(raising, regions, items, depth, predicate, wanted, after).raised()
+
+
+class _Predicate:
+    """The conditionals on one predicate among the items of a frame or a branch."""
+
+    def __init__(
+        self,
+        raising: Raising,
+        regions: Regions,
+        items: list[Item],
+        depth: int,
+        predicate: int,
+        wanted: frozenset[int],
+        after: dict[Item, list[Item]],
+    ) -> None:
+        self._raising = raising
+        self._regions = regions
+        self._items = items
+        self._depth = depth
+        self._predicate = predicate
+        self._wanted = wanted
+        self._after = after
+
+    def _is_merge(self, item: Item) -> bool:
+        found = self._regions.merges.get(item)
+        at_depth = len(item.status) == self._depth
+        return found is not None and found[0] == self._predicate and at_depth
+
+    def _is_member(self, item: Item) -> bool:
+        depth = self._depth
+        within = len(item.status) > depth and item.status[depth][0] == self._predicate
+        return within or self._is_merge(item)
+
+    def _levels(self) -> dict[int, list[Item]]:
+        level: dict[Item, int] = {}
+        producer = {value: item for item in self._items for value in item.outputs}
+        members: dict[int, list[Item]] = {}
+        for item in self._items:
+            sources = [producer[value] for value in item.needs() if value in producer]
+            awaited = (*item.control, *self._after.get(item, ()))
+            sources += [c for c in map(Item.present, awaited) if c in level]
+            inside = self._is_member(item)
+            found = 0
+            for source in sources:
+                leaves = not inside and self._is_member(source)
+                found = max(found, level[source] + leaves)
+            level[item] = found
+            if inside:
+                members.setdefault(found, []).append(item)
+        return members
+
+    def raised(self) -> list[Item]:
+        levels = self._levels()
+        users: dict[int, set[Item]] = {}
+        for item in self._items:
+            for value in item.needs(self._depth + 1):
+                users.setdefault(value, set()).add(item)
+        made = []
+        absorbed: set[Item] = set()
+        for number in sorted(levels):
+            members = levels[number]
+            item = self._conditional(members, users)
+            earlier = [c.present() for member in members for c in self._after.get(member, ())]
+            self._after[item] = [c for c in dict.fromkeys(earlier) if c is not item]
+            made.append(item)
+            absorbed.update(members)
+        return in_order([*(i for i in self._items if i not in absorbed), *made], self._after)
+
+    def _conditional(self, members: list[Item], users: dict[int, set[Item]]) -> Item:
+        raising = self._raising
+        own = set(members)
+        merges = [item for item in members if self._is_merge(item)]
+        inside = [item for item in members if not self._is_merge(item)]
+        sides: list[list[Item]] = [[], []]
+        for item in inside:
+            sides[item.status[self._depth][1]].append(item)
+        outputs: list[int] = []
+        results: list[list[int | None]] = [[], []]
+        for item in merges:
+            _, *values = self._regions.merges[item]
+            outputs.append(item.outputs[0])
+            for side in (0, 1):
+                results[side].append(values[side])
+            if len(item.outputs) > 1 and item.outputs[1] in raising.used:
+                outputs.append(item.outputs[1])
+                for side in (0, 1):
+                    index = self._index_constant(item, values[side])
+                    sides[side].append(index)
+                    results[side].append(index.outputs[0])
+        for side in (0, 1):
+            for item in sides[side]:
+                for value in item.outputs:
+                    if value in self._wanted or not users.get(value, own) <= own:
+                        outputs.append(value)
+                        results[side].append(value)
+                        results[1 - side].append(None)
+        parts = [
+            raise_conditionals(
+                raising,
+                self._regions,
+                sides[side],
+                self._depth + 1,
+                frozenset(v for v in results[side] if v is not None),
+            )
+            for side in (0, 1)
+        ]
+        captured = [
+            value for side in (0, 1) for value in raising.captured(parts[side], results[side])
+        ]
+        parameters = tuple(dict.fromkeys(captured))
+        programs = [raising.finish(parts[side], parameters, results[side]) for side in (0, 1)]
+        structure = Conditional(parameters, programs[1], programs[0])
+        rank = max(item.rank for item in (inside or merges))
+        return raising.absorb(
+            members,
+            self._named(merges, inside),
+            structure,
+            (self._predicate, *parameters),
+            tuple(outputs),
+            rank,
+        )
+
+    @staticmethod
+    def _named(merges: list[Item], inside: list[Item]) -> Operation:
+        return (merges or inside)[0].node.op
+
+    def _index_constant(self, merge: Item, value: int) -> Item:
+        """Which input of the Merge ``value`` is, as a constant of its branch."""
+        raising = self._raising
+        seen = [raising.seen_through(v) for v in merge.node.inputs]
+        info = ValueInfo(dtypes.int32, ())
+        number = raising.program.new_value(info)
+        index = np.array(seen.index(value), np.int32)
+        index.flags.writeable = False
+        attrs = {"value": index, "dtype": dtypes.int32}
+        node = Node(merge.node.op, get_op_def("Const"), (), (number,), (), attrs)
+        item = Item(node, merge.rank)
+        return item

@@ -1,0 +1,187 @@
+"""Structured control flow: a whole loop or conditional as one node that holds programs.
+
+``passes.structure.raise_control_flow`` makes these nodes of the primitives. Values are numbered
+across the step and the programs inside it; what a program takes from outside it has as a feed, and
+what it hands out as a fetch. Variables are not handed over: a program that touches one names it,
+and whoever runs the node threads the variable's value through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from runnel.graph.operation import Operation
+from runnel.graph.registry import OpDef
+from runnel.graph.shapes import is_fully_defined
+from runnel.passes.program.program import Node, Program
+from runnel.passes.program.state_access import StateAccess
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``while condition: body``.
+
+    The node takes the first value of each variable, then the invariants. ``condition`` is fed
+    variables and invariants; it gives the predicate and then what ``body`` uses of it, which is
+    fed variables, invariants and that. ``body`` gives the variables of the next iteration. The
+    node gives the last value of the variables at ``exits``. With ``swap_memory``, what is kept of
+    all iterations should be little, or not in the memory of the device.
+    """
+
+    variables: tuple[int, ...]
+    invariants: tuple[int, ...]
+    condition: Program
+    body: Program
+    exits: tuple[int, ...]
+    swap_memory: bool = False
+
+    @property
+    def programs(self) -> tuple[Program, Program]:
+        return self.condition, self.body
+
+    def with_programs(self, condition: Program, body: Program) -> Loop:
+        """This loop after a pass has been over its programs."""
+        return replace(self, condition=condition, body=body)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """``if predicate: when_true else: when_false``.
+
+    The node takes the predicate, then the parameters, which both programs are fed. A fetch that is
+    None has no value in that branch: only the same branch of a later conditional uses it.
+    """
+
+    parameters: tuple[int, ...]
+    when_true: Program
+    when_false: Program
+
+    @property
+    def programs(self) -> tuple[Program, Program]:
+        return self.when_true, self.when_false
+
+    def with_programs(self, when_true: Program, when_false: Program) -> Conditional:
+        """This conditional after a pass has been over its programs."""
+        return replace(self, when_true=when_true, when_false=when_false)
+
+
+Structure = Loop | Conditional
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The state that a structured node may touch, in the programs inside it and below."""
+
+    reads: tuple[Operation, ...]
+    writes: tuple[Operation, ...]
+    random: tuple[Operation, ...]
+    reshaped: tuple[Operation, ...]
+    """Variables that may be given a value of another shape."""
+
+    @property
+    def variables(self) -> tuple[Operation, ...]:
+        return tuple(dict.fromkeys((*self.reads, *self.writes)))
+
+
+_STRUCTURE = "structure"
+_TOUCHED = "touched"
+
+
+@cache
+def _op_def(name: str, stateful: bool, heavy: bool) -> OpDef:
+    return OpDef(
+        name,
+        "inputs: Tin",
+        "outputs: Tout",
+        ["Tin: list(type) >= 0", "Tout: list(type) >= 0"],
+        stateful=stateful,
+        heavy=heavy,
+    )
+
+
+def structured_node(
+    op: Operation,
+    structure: Structure,
+    inputs: tuple[int, ...],
+    outputs: tuple[int, ...],
+    program: Program,
+) -> Node:
+    """The node for ``structure``; ``op`` is what errors name. Control edges are the caller's."""
+    touched = _touched(structure)
+    inside = [node for part in structure.programs for node in part.nodes]
+    stateful = bool(touched.variables or touched.random)
+    stateful = stateful or any(n.op_def.stateful and n.op_def.name != "NoOp" for n in inside)
+    heavy = any(node.op_def.heavy for node in inside)
+    attrs: dict[str, Any] = {
+        "Tin": [program.infos[value].dtype.base_dtype for value in inputs],
+        "Tout": [program.infos[value].dtype.base_dtype for value in outputs],
+        _STRUCTURE: structure,
+        _TOUCHED: touched,
+    }
+    kind = "Loop" if isinstance(structure, Loop) else "Conditional"
+    return Node(op, _op_def(kind, stateful, heavy), inputs, outputs, (), attrs)
+
+
+def structure_of(node: Node) -> Structure | None:
+    """The loop or conditional that ``node`` is, or None."""
+    return node.attrs.get(_STRUCTURE)
+
+
+def touched_by(node: Node) -> Touched:
+    """The state that the structured ``node`` may touch."""
+    return node.attrs[_TOUCHED]
+
+
+def map_programs(program: Program, function: Callable[[Program], Program]) -> None:
+    """Puts ``function(inner)`` in place of each program directly inside ``program``."""
+    for node in program.nodes:
+        structure = structure_of(node)
+        if structure is not None:
+            first, second = structure.programs
+            node.attrs[_STRUCTURE] = structure.with_programs(function(first), function(second))
+
+
+def nested_nodes(nodes: Any) -> Iterator[Node]:
+    """``nodes`` and those inside them, at any depth."""
+    for node in nodes:
+        yield node
+        structure = structure_of(node)
+        if structure is not None:
+            for program in structure.programs:
+                yield from nested_nodes(program.nodes)
+
+
+def _touched(structure: Structure) -> Touched:
+    reads: dict[Operation, None] = {}
+    writes: dict[Operation, None] = {}
+    random: dict[Operation, None] = {}
+    reshaped: dict[Operation, None] = {}
+    for program in structure.programs:
+        access = StateAccess(program)
+        for node in program.nodes:
+            if structure_of(node) is not None:
+                inner = touched_by(node)
+                reads.update(dict.fromkeys(inner.reads))
+                writes.update(dict.fromkeys(inner.writes))
+                random.update(dict.fromkeys(inner.random))
+                reshaped.update(dict.fromkeys(inner.reshaped))
+                continue
+            if node.op_def.variable:
+                continue
+            reads.update(dict.fromkeys(access.reads(node)))
+            writes.update(dict.fromkeys(access.writes(node)))
+            if node.op_def.random is not None:
+                random[node.op] = None
+            if node.op_def.overwrites and not _keeps_shape(node, access):
+                reshaped.update(dict.fromkeys(access.writes(node)))
+    return Touched(tuple(reads), tuple(writes), tuple(random), tuple(reshaped))
+
+
+def _keeps_shape(node: Node, access: StateAccess) -> bool:
+    """True when what ``node`` assigns must have the shape that the variable declares."""
+    return bool(node.attrs.get("validate_shape", True)) and all(
+        is_fully_defined(variable.attrs["shape"]._dims) for variable in access.writes(node)
+    )

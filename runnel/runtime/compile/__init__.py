@@ -1,0 +1,1 @@
+"""The compiled tier: segments traced with jax.numpy, one executable each."""

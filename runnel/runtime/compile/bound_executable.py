@@ -1,0 +1,266 @@
+"""A compiled segment with the state that it reads and replaces: what a step calls.
+
+A call is *started* under the locks of the variables that it updates, which are given back at once:
+XLA runs what follows after it. What is still to be known then, whether the checks held, is an
+:class:`Unconfirmed`. Whatever can be done before the result is waited for is done before: it costs
+no time while the device computes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
+from operator import attrgetter
+from typing import Any
+
+import jax
+import numpy as np
+
+from runnel.graph.device_set import LogicalDevice
+from runnel.runtime.compile.compiler import Executable
+from runnel.runtime.compile.spare_buffers import SpareBuffers
+from runnel.runtime.devices.devices import xla_device
+from runnel.runtime.devices.transfer import put
+from runnel.runtime.segment.segment_state import SegmentState
+from runnel.runtime.segment.unconfirmed import Unconfirmed
+from runnel.runtime.segment.variants import Reshaped, Variant, Variants
+from runnel.runtime.state.state import Cell
+from runnel.runtime.state.step_watch import StepWatch
+
+_value_of = attrgetter("value")
+_NOTHING = type(None)
+
+Explain = Callable[[Executable, list[Any]], None]
+Undo = tuple[Cell, Any, Any]
+"""A cell, what it held before a call, and what the call left there."""
+
+
+class BoundExecutable:
+    """An executable, bound to the cells of a session.
+
+    ``borrows`` says whether inputs may be the caller's arrays, which must not be in use when a
+    step ends.
+    """
+
+    def __init__(
+        self,
+        executable: Executable,
+        state: SegmentState,
+        variants: Variants,
+        variant: Variant,
+        spare: SpareBuffers,
+        device: LogicalDevice | None,
+        is_accelerator: bool,
+        borrows: bool,
+    ) -> None:
+        self._executable = executable
+        self._state = state
+        self._variants = variants
+        self._state_shapes = variant.state_shapes
+        self._spare = spare
+        self._device = device
+        self._is_accelerator = is_accelerator
+        self._borrows = borrows
+        self._replaced: list[tuple[int, Cell]] = [
+            (position, cell)
+            for position, cell in enumerate(state.stored)
+            if not executable.in_place[position]
+        ]
+        """What has to be taken back when a check fails; the rest is left by the call itself."""
+        self._takes_back = bool(executable.checked and self._replaced)
+        self._draws_by_data = None in executable.drawn
+        self._was_called = False
+        self._donated = [state.load_cells[i] for i in executable.donated]
+        self._kept = [state.load_cells[i] for i in executable.kept]
+
+    def start(
+        self, inputs: list[Any], explain: Explain, watch: StepWatch | None = None
+    ) -> tuple[list[Any], Unconfirmed | None]:
+        """Starts a call: its outputs, and what remains to be waited for.
+
+        When a check turns out to have failed, ``explain`` raises the error for it.
+        """
+        executable, state = self._executable, self._state
+        arguments = [inputs[i] for i in executable.argument_inputs]
+        if self._is_accelerator:
+            arguments = _transferred(arguments, self._device)
+        called = None
+        if not self._takes_back and not self._draws_by_data:
+            with state.store.lock:
+                if not state.store.writing:
+                    called = self._call(arguments)
+        if called is None:
+            called = self._call_alone(arguments)
+        outputs, holds, undo = called
+        if executable.constant_outputs:
+            outputs = self._with_constants(outputs)
+        # When the checks are known the call has ended, and uses nothing of the caller's.
+        if executable.checked or (
+            self._borrows and any(isinstance(argument, np.ndarray) for argument in arguments)
+        ):
+            return outputs, Unconfirmed(partial(self._confirm, holds, undo, inputs, explain, watch))
+        return outputs, None
+
+    def _call_alone(self, arguments: list[Any]) -> tuple[list[Any], Any, list[Undo]]:
+        """Makes the call when no other step is in the middle of writing the same state.
+
+        What a failed check has to take back, and what the call itself says of random streams, is
+        seen to before another step can write there: that waits for the call.
+        """
+        state = self._state
+        release = state.writers.acquire() if state.writers is not None else ()
+        try:
+            with state.store.lock:
+                outputs, holds, undo = self._call(arguments)
+            if self._draws_by_data:
+                outputs = self._advance_streams(outputs, undo)
+            if self._takes_back and not np.asarray(holds):
+                self._take_back(undo)
+            return outputs, holds, undo
+        finally:
+            deque(release, 0)
+
+    def _call(self, arguments: list[Any]) -> tuple[list[Any], Any, list[Undo]]:
+        """Makes the call, under the store's lock, and stores the new state.
+
+        Returns the outputs, whether the checks hold, and what a failed one must take back.
+        """
+        executable, state = self._executable, self._state
+        if self._state_shapes and self._state_shapes != self._variants.state_shapes():
+            raise Reshaped
+        # The variables' buffers are handed over under the lock: once a step has been
+        # dispatched, the buffers that it updates in place are no longer anyone else's.
+        donated = list(map(_value_of, self._donated))
+        kept = list(map(_value_of, self._kept))
+        if _NOTHING in map(type, donated) or _NOTHING in map(type, kept):
+            state.require_values(list(map(_value_of, state.load_cells)))
+        before = [(position, cell, cell.value) for position, cell in self._replaced]
+        cells, moved, streams = state.stored, [], None
+        if state.streams:
+            places = [cell.value for cell, _, _ in state.streams]
+            streams = np.array([place.words() for place in places], np.uint32)
+            if not self._draws_by_data:
+                cells = state.written
+                moved = [place.skip(n) for place, n in zip(places, executable.drawn, strict=True)]
+        lent = self._spare.take(executable, self._xla_device)
+        operands = (donated, kept, streams, arguments, executable.constants, lent)
+        call = _call_and_store if self._was_called else _call_uninterrupted
+        new_states, outputs, holds, work = call(executable.call, cells, moved, operands)
+        self._was_called = True
+        if work:
+            self._spare.keep(executable, tuple(work))
+        undo: list[Undo] = [(cell, old, new_states[position]) for position, cell, old in before]
+        if moved:
+            undo += zip(cells[len(new_states) :], places, moved, strict=True)
+        return outputs, holds, undo
+
+    @property
+    def _xla_device(self) -> Any:
+        return None if self._device is None else xla_device(self._device)
+
+    def _advance_streams(self, outputs: list[Any], undo: list[Undo]) -> list[Any]:
+        """Moves the random streams on; returns ``outputs`` without what says by how much."""
+        drawn_by = self._executable.drawn
+        told = sum(drawn is None for drawn in drawn_by)
+        counts = iter(outputs[len(outputs) - told :])
+        for (cell, _, _), drawn in zip(self._state.streams, drawn_by, strict=True):
+            old = cell.value
+            cell.value = old.skip(int(next(counts)) if drawn is None else drawn)
+            undo.append((cell, old, cell.value))
+        return outputs[: len(outputs) - told] if told else outputs
+
+    def _with_constants(self, outputs: list[Any]) -> list[Any]:
+        constant = self._executable.constant_outputs
+        remaining = iter(outputs)
+        return [
+            constant[i] if i in constant else next(remaining)
+            for i in range(len(constant) + len(outputs))
+        ]
+
+    def _confirm(
+        self,
+        holds: Any,
+        undo: list[Undo],
+        inputs: list[Any],
+        explain: Explain,
+        watch: StepWatch | None,
+    ) -> None:
+        """Waits for the checks; a failed one is taken back and explained."""
+        if np.asarray(holds):  # bool() of an array of JAX takes five times as long
+            return
+        self._take_back(undo)
+        if watch is not None:
+            watch.require_time(self._executable.checked[-1])
+        explain(self._executable, inputs)
+
+    def _take_back(self, undo: list[Undo]) -> None:
+        with self._state.store.lock:
+            for cell, old, new in undo:
+                if cell.value is new:  # and not what another step has left
+                    cell.value = old
+
+
+def _call_and_store(
+    call: Any, cells: list[Cell], more: list[Any], operands: tuple[Any, ...]
+) -> Any:
+    """Makes the call and stores the new states, as a whole even if the user interrupts.
+
+    ``cells`` get what the call gives first, and then ``more``. From the call on, the donated
+    buffers are gone: an interrupt that came before the new ones are stored would leave the
+    variables without a value.
+    """
+    results: list[Any] = []
+    interrupt: BaseException | None = None
+    while True:
+        try:
+            if not results:
+                with jax.enable_x64(True):
+                    results.extend(map(call, *[(operand,) for operand in operands]))
+            values = itertools.chain(results[0][0], more)
+            deque(map(setattr, cells, itertools.repeat("value"), values), 0)
+            break
+        except BaseException as error:
+            if not results:
+                raise
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
+    return results[0]
+
+
+def _call_uninterrupted(*arguments: Any) -> Any:
+    """:func:`_call_and_store` for an executable's first call, which JAX prepares in Python code.
+
+    Only the main thread is interrupted, and not only between calls of built-ins: so another makes
+    that call.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return _call_and_store(*arguments)
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(_call_and_store, *arguments)
+        interrupt: BaseException | None = None
+        while not future.done():
+            try:
+                wait([future])
+            except BaseException as error:
+                interrupt = error
+    if interrupt is not None:
+        raise interrupt
+    return future.result()
+
+
+def _transferred(arguments: list[Any], device: LogicalDevice | None) -> list[Any]:
+    """``arguments`` on the accelerator: the caller's arrays are no longer needed."""
+    target = None if device is None else xla_device(device)
+    arrays = list(arguments)
+    for position, argument in enumerate(arguments):
+        if isinstance(argument, np.ndarray):
+            arrays[position] = put(argument, target)
+    for array, argument in zip(arrays, arguments, strict=True):
+        if array is not argument:
+            array.block_until_ready()
+    return arrays

@@ -1,0 +1,413 @@
+"""The compiled tier: a segment traced with jax.numpy and compiled by XLA into one call.
+
+The traced function takes the variables' values, the random streams and the inputs, and returns
+the new values, the outputs and, where kernels check their data, a flag for each check. When a
+flag is false nothing was changed: dense updates select the old value, scattered ones drop
+every row (``Checks.gate_indices``), and the caller finds the exact error by interpreting.
+
+64-bit types need JAX's x64 mode; it is switched on for the duration of our own calls only.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from runnel.graph.operation import Operation
+from runnel.graph.registry import COMPILED, INTERPRETED
+from runnel.graph.shapes import num_elements
+from runnel.passes.program.kernel_call import bind, fail_now, select
+from runnel.passes.program.program import Node
+from runnel.passes.program.step_resources import RESOURCE_OPS
+from runnel.passes.structure.structured import structure_of
+from runnel.runtime.compile import buffer_ops
+from runnel.runtime.compile.buffers import Effects, NotCompilable, host_memory
+from runnel.runtime.compile.structured_trace import StructuredTrace
+from runnel.runtime.devices.device_memory import needed_bytes
+from runnel.runtime.interpret import verification
+from runnel.runtime.interpret.interpreter import as_op_error
+from runnel.runtime.segment.code import Code, Instruction, require_assignable
+
+_MAX_FOLDED_ELEMENTS = 1024
+_MAX_EMBEDDED_BYTES = 1 << 16
+
+# Tracing is pure Python and not reentrant for one segment; compiling several at once gains
+# nothing on a small machine and would let many threads compile the same segment.
+compile_lock = threading.Lock()
+compilations = 0
+
+
+class Checks:
+    """Collects what kernels check while they are traced, and gates updates by it.
+
+    An update is gated by the checks that were traced before it. When there turn out to be more
+    (``gated_early``) the segment is traced again with ``all_hold``, the conjunction of all.
+    """
+
+    def __init__(self, all_hold: Any = None) -> None:
+        self.flags: list[Any] = []
+        self.nodes: list[Node] = []
+        self.node: Node | None = None
+        self._all_hold = all_hold
+        self._conjunction: tuple[int, Any] = (0, None)
+        self._least_known: int | None = None
+
+    def __call__(self, holds: Any, explain: Any) -> None:
+        if isinstance(holds, bool | np.bool_ | np.ndarray) and bool(np.all(holds)):
+            return
+        import jax.numpy as jnp
+
+        assert self.node is not None
+        self.flags.append(jnp.all(jnp.asarray(holds)))
+        self.nodes.append(self.node)
+
+    def inside(self) -> Checks:
+        """For a loop or a branch: what is checked there it hands out as one flag."""
+        checks = Checks()
+        checks.node = self.node
+        return checks
+
+    def hold(self) -> Any:
+        """A scalar that is true when the checks so far hold; None where there are none."""
+        import jax.numpy as jnp
+
+        known, conjunction = self._conjunction
+        if known < len(self.flags):
+            conjunction = jnp.all(jnp.stack(self.flags))
+            self._conjunction = len(self.flags), conjunction
+        return conjunction
+
+    @property
+    def gated_early(self) -> bool:
+        """True when something was gated before the last check was known."""
+        return self._least_known is not None and self._least_known < len(self.flags)
+
+    def gate(self, new: Any, old: Any) -> Any:
+        """``new``, or ``old`` when a check failed."""
+        import jax.numpy as jnp
+
+        holds = self._gating()
+        return new if holds is None else jnp.where(holds, new, old)
+
+    def gate_indices(self, indices: Any, size: int) -> Any:
+        """``indices``, or when a check failed ``size`` in their place, which scatters drop."""
+        import jax.numpy as jnp
+
+        return self.gate(indices, jnp.asarray(size, indices.dtype))
+
+    def _gating(self) -> Any:
+        if self._all_hold is not None:
+            return self._all_hold
+        if self._least_known is None:
+            self._least_known = len(self.flags)  # which only grows
+        return self.hold()
+
+
+@dataclass(slots=True)
+class Executable:
+    """A compiled segment for one signature."""
+
+    call: Any
+    """The jitted function itself: a built-in, so that an interrupt cannot come between the moment
+    at which the donated buffers are gone and the moment at which the new ones are returned.
+    (The first call is Python code of JAX.)"""
+    donated: list[int]
+    """Positions in ``code.loads`` of the variables that are updated in place."""
+    kept: list[int]
+    in_place: list[bool]
+    """For each of ``code.stores``, whether it is updated in place."""
+    constant_outputs: dict[int, np.ndarray]
+    """Outputs that do not depend on data, by position."""
+    drawn: list[int | None]
+    """For each of ``code.streams``, the counters by which a call advances it; None where that
+    depends on data (a loop's iterations): those come after the outputs."""
+    checked: list[Node]
+    argument_inputs: list[int]
+    """Positions of the segment's inputs that are passed (the others are specialised)."""
+    constants: list[Any]
+    """Large constants, kept on the device and passed in every call."""
+    work: tuple[Any, ...] = ()
+    """Shapes and types of the buffers that a call is lent and gives back."""
+    needed_bytes: int = 0
+    """The memory that a call takes beyond its arguments."""
+
+
+def _is_known(value: Any) -> bool:
+    return isinstance(value, np.ndarray | np.generic)
+
+
+def _aval(value: Any) -> Any:
+    import jax
+
+    return jax.ShapeDtypeStruct(np.shape(value), value.dtype)
+
+
+class _Trace:
+    """One pass over the instructions with tracers (and NumPy values where all is known)."""
+
+    def __init__(
+        self,
+        code: Code,
+        slots: list[Any],
+        checks: Checks,
+        platform: str,
+        effects: Effects | None = None,
+    ) -> None:
+        self.code = code
+        self.slots = slots
+        self.checks = checks
+        self.platform = platform
+        self.effects = Effects() if effects is None else effects
+        self.recorded: list[tuple[list[Any], Any, dict[Any, Any] | None]] = []
+        """What each instruction took, gave and left in stacks and arrays."""
+
+    def run_inside(self, code: Code, slots: list[Any], checks: Checks) -> list[Any]:
+        """Traces the code of a program inside a structured node; returns its slots."""
+        _Trace(code, slots, checks, self.platform, self.effects).run({})
+        return slots
+
+    def run(self, kept_on_failure: Mapping[int, Any], before: Any = None) -> None:
+        """Traces; the result of an instruction that is a key gives way to the value there
+        when a check fails. What takes the same as in the trace recorded ``before`` gives the
+        same: only what depends on gated values is traced again."""
+        import jax.numpy as jnp
+
+        slots = self.slots
+        for index, (call, args, out, node) in enumerate(self.code.instructions):
+            values = [slots[a] for a in args]
+            self.checks.node = node
+            try:
+                taken = list(values)
+                if before is not None and self._is_same(node, values, before[index][0]):
+                    _, result, contents = before[index]
+                    if contents is not None:
+                        self.effects.contents = dict(contents)
+                else:
+                    result = self._evaluate(call, node, values, jnp)
+                touches = structure_of(node) is not None or node.op_def.name in RESOURCE_OPS
+                left = dict(self.effects.contents) if touches else None
+                self.recorded.append((taken, result, left))
+                if call.assigned_dims is not None:
+                    require_assignable(np.shape(result), call.assigned_dims)
+                if verification.enabled and structure_of(node) is None:
+                    verification.verify(node, call.outputs, result)
+            except NotCompilable as reason:
+                reason.node = node  # at last the outermost that it is in
+                raise
+            except Exception as error:
+                raise as_op_error(error, node, values) from error
+            if index in kept_on_failure:
+                result = self.checks.gate(result, kept_on_failure[index])
+            if type(out) is int:
+                slots[out] = result
+            else:
+                for slot, value in zip(out, result, strict=True):
+                    slots[slot] = value
+
+    @staticmethod
+    def _is_same(node: Node, values: list[Any], before: list[Any]) -> bool:
+        same = all(a is b for a, b in zip(values, before, strict=True))
+        return same and not node.op_def.self_gated
+
+    def _evaluate(self, call: Any, node: Node, values: list[Any], jnp: Any) -> Any:
+        op_def = node.op_def
+        if structure_of(node) is not None:
+            return StructuredTrace(self, call, node).evaluate(values)
+        if op_def.name in RESOURCE_OPS:
+            return buffer_ops.evaluate(self.effects, node, values, self.checks)
+        if (
+            not op_def.stateful
+            and (op_def.known_from_shapes or all(map(_is_known, values)))
+            and (call.must_know or self._is_small(node, values))
+        ):
+            kernel = select(node, call.device, INTERPRETED)
+            with np.errstate(all="ignore"):
+                return bind(kernel, node, np, fail_now)(*values)
+        for position in op_def.updates:
+            # A variable's value, even one that is known, is an array of JAX for its update.
+            values[position] = jnp.asarray(values[position])
+        kernel = select(node, call.device, COMPILED)
+        result = bind(kernel, node, jnp, self.checks, self.platform)(*values)
+        if op_def.name == "Minimum" and not np.shape(result):
+            self._note_limit(result, values)
+        return result
+
+    def _note_limit(self, result: Any, values: list[Any]) -> None:
+        """The minimum of a number that is known and one that is not has a known limit."""
+        known = [found for v in values if (found := self.effects.range_of(v)) is not None]
+        if known and np.issubdtype(result.dtype, np.integer):
+            least = int(np.iinfo(result.dtype).min)
+            self.effects.note_range(result, least, min(greatest for _, greatest in known))
+
+    @staticmethod
+    def _is_small(node: Node, values: list[Any]) -> bool:
+        if node.op_def.known_from_shapes:
+            return True
+        if any(np.size(v) > _MAX_FOLDED_ELEMENTS for v in values):
+            return False
+        for tensor in node.op.outputs:
+            if (num_elements(tensor.dims) or 0) > _MAX_FOLDED_ELEMENTS:
+                return False
+        return True
+
+
+def _gates(code: Code) -> dict[int, Operation]:
+    """The instructions whose results are gated, with the variable that each is for.
+
+    For a variable that is updated as a whole it is the one that makes the value to assign rather
+    than the assignment, so that whatever else uses that value uses the gated one and XLA computes
+    it once: Adam's new moments are both stored and used.
+    """
+    maker_of: dict[int, int] = {}
+    copied_from: dict[int, int] = {}
+    for index, (_, args, out, node) in enumerate(code.instructions):
+        for slot in (out,) if type(out) is int else out:
+            maker_of[slot] = index
+        if node.op_def.overwrites and type(out) is int:
+            maker = maker_of.get(args[-1])
+            if maker is not None and _can_be_gated(code.instructions[maker]):
+                copied_from[index] = maker
+    gates: dict[int, Operation] = {}
+    for variable, slot in code.stores:
+        if variable in code.replaced and variable not in code.structured:
+            update = maker_of[slot]
+            maker = copied_from.get(update, update)
+            gates[update if maker in gates else maker] = variable
+    return gates
+
+
+def _can_be_gated(instruction: Instruction) -> bool:
+    """True for one result that nothing needs to know while the segment is traced."""
+    return type(instruction.out) is int and not instruction.call.must_know
+
+
+def compile_segment(
+    code: Code,
+    states: Sequence[Any],
+    streams: Any,
+    inputs: Sequence[Any],
+    specialized: frozenset[int],
+    platform: str,
+    device: Any = None,
+) -> Executable:
+    """Compiles ``code`` for these concrete shapes (and the values of specialised inputs)."""
+    global compilations
+    import jax
+    import jax.numpy as jnp
+
+    load_of = {variable: i for i, (variable, _, _) in enumerate(code.loads)}
+    stored = [variable for variable, _ in code.stores]
+    # A buffer can be updated in place, or kept when a check fails, if its shape stays.
+    donated = [load_of[v] for v in stored if v in load_of and v not in code.reshaped]
+    kept = [i for i in range(len(code.loads)) if i not in donated]
+    argument_inputs = [i for i in range(len(inputs)) if i not in specialized]
+    # The function below outlives this call; it must not keep the first step's arrays alive.
+    known_inputs = {i: np.asarray(inputs[i]) for i in specialized}
+    large = [
+        i
+        for i, value in enumerate(code.template)
+        if isinstance(value, np.ndarray)
+        and value.dtype != object
+        and value.nbytes > _MAX_EMBEDDED_BYTES
+    ]
+    in_place = [load_of.get(v) in donated for v in stored]
+    gates = {
+        index: donated.index(load_of[variable])
+        for index, variable in _gates(code).items()
+        if load_of.get(variable) in donated
+    }
+    executable = Executable(None, donated, kept, in_place, {}, [], [], argument_inputs, [])
+
+    def filled(
+        donated_values: Any, kept_values: Any, streams: Any, arguments: Any, constants: Any
+    ) -> list[Any]:
+        """The slots before the first instruction."""
+        slots = list(code.template)
+        for slot, value in zip(large, constants, strict=True):
+            slots[slot] = value
+        for i, value in zip(donated, donated_values, strict=True):
+            slots[code.loads[i][1]] = value
+        for i, value in zip(kept, kept_values, strict=True):
+            slots[code.loads[i][1]] = value
+        for row, (_, slot, _) in enumerate(code.streams):
+            slots[slot] = streams[row]
+        for i, value in zip(argument_inputs, arguments, strict=True):
+            slots[code.inputs[i]] = value
+        for i, value in known_inputs.items():
+            slots[code.inputs[i]] = value
+        return slots
+
+    def step(
+        donated_values: Any, kept_values: Any, streams: Any, arguments: Any, constants: Any
+    ) -> Any:
+        start = filled(donated_values, kept_values, streams, arguments, constants)
+        old = {index: donated_values[position] for index, position in gates.items()}
+        run = None if code.watch is None else start[code.watch]
+        checks = Checks()
+        host = host_memory(platform)
+        trace = _Trace(code, list(start), checks, platform, Effects(run, start, host))
+        trace.run(old)
+        holds = checks.hold()
+        if checks.gated_early:
+            # Once more, with updates gated by every check of the segment.
+            effects = Effects(run, start, host)
+            again = _Trace(code, list(start), Checks(holds), platform, effects)
+            again.run(old, trace.recorded)
+            trace = again
+        slots = trace.slots
+        executable.checked = checks.nodes
+        drawn = [slots[drawn] for _, _, drawn in code.streams]
+        executable.drawn = [None if hasattr(count, "aval") else int(count) for count in drawn]
+        new_states = []
+        for variable, slot in code.stores:
+            # The explicit type makes it strong: a weak one would be traced again next time.
+            value = jnp.asarray(slots[slot], slots[slot].dtype)
+            index = load_of.get(variable)
+            if holds is not None and variable in code.structured and index in donated:
+                value = jnp.where(holds, value, donated_values[donated.index(index)])
+            new_states.append(value)
+        outputs = []
+        executable.constant_outputs = {}
+        for position, slot in enumerate(code.outputs):
+            value = slots[slot]
+            if _is_known(value):
+                executable.constant_outputs[position] = np.asarray(value)
+            else:
+                outputs.append(value)
+        outputs += [count for count in drawn if hasattr(count, "aval")]
+        if holds is None and platform == "cpu":
+            holds = jnp.asarray(True)  # which is there when the call has ended
+        return new_states, outputs, holds, trace.effects.large_buffers(platform)
+
+    with compile_lock, jax.enable_x64(True):
+        executable.constants = [jax.device_put(code.template[i], device) for i in large]
+        placed: Any = {}
+        if device is not None:
+            sharding = jax.sharding.SingleDeviceSharding(device)
+            placed = {"in_shardings": sharding, "out_shardings": sharding}
+        # Shapes only: the arrays themselves may be taken by a concurrent step meanwhile.
+        avals = (
+            [_aval(states[i]) for i in donated],
+            [_aval(states[i]) for i in kept],
+            None if streams is None else _aval(streams),
+            [_aval(inputs[i]) for i in argument_inputs],
+            [_aval(c) for c in executable.constants],
+        )
+        inner = jax.jit(step)
+        executable.work = tuple(inner.eval_shape(*avals)[3])
+        # Nothing reads what is lent: it is the memory of the buffers that are given back.
+        lent: Any = {"donate_argnums": (0,)}
+        if executable.work:
+            lent = {"donate_argnums": (0, 5), "keep_unused": True}
+        jitted = jax.jit(lambda *operands: inner(*operands[:-1]), **lent, **placed)
+        lowered = jitted.lower(*avals, executable.work)
+        compiled = lowered.compile()  # which JAX remembers for the call
+        work_bytes = sum(shape.size * shape.dtype.itemsize for shape in executable.work)
+        executable.needed_bytes = needed_bytes(compiled) + work_bytes
+        executable.call = jitted
+        compilations += 1
+    return executable

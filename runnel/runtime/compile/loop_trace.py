@@ -1,0 +1,230 @@
+"""The compiled tier of a loop: ``lax.while_loop`` with everything that the body changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from runnel.graph.operation import Operation
+from runnel.passes.clusters.known_values import FEW_ITERATIONS
+from runnel.passes.program.program import Node
+from runnel.passes.structure.counters import Counters
+from runnel.passes.structure.structured import Loop, nested_nodes
+from runnel.runtime.compile.buffers import ArrayHandle, NotCompilable, StackHandle
+from runnel.runtime.compile.loop_watch import is_short, stoppable_loop
+
+
+def is_known(value: Any) -> bool:
+    """True for a value that is an array of NumPy while the segment is traced."""
+    return isinstance(value, np.ndarray | np.generic)
+
+
+@dataclass
+class ProgramState:
+    """What runs through a program beside its values: variables, random streams, what was drawn."""
+
+    variables: dict[Operation, Any]
+    words: dict[Operation, Any]
+    drawn: dict[Operation, Any] = field(default_factory=dict)
+
+
+class LoopTrace:
+    """Traces one loop."""
+
+    def __init__(self, around: Any, loop: Loop) -> None:
+        self._around = around
+        self._loop = loop
+        self._effects = around.effects
+        self._condition, self._body = around.call.inside
+        self._counters: Counters = around.call.counters
+        self._extra = len(loop.condition.fetches)
+        self._in_condition: Any = None
+        self._nodes: dict[Node, None] = {}
+
+    def run(self, inputs: list[Any], state: ProgramState) -> list[Any]:
+        import jax
+        import jax.numpy as jnp
+        from jax import lax
+
+        around, loop = self._around, self._loop
+        count = len(loop.variables)
+        firsts, self._invariants = inputs[:count], inputs[count:]
+        exact, times = self._iterations(firsts, state)
+        if exact and times == 0:
+            return [firsts[position] for position in loop.exits]
+        firsts = [jnp.asarray(value, value.dtype) for value in firsts]
+        self._ranges = self._known_ranges(inputs, times)
+
+        def attempt() -> None:
+            self._shapes = jax.eval_shape(lambda: self._iteration(firsts, state, ()))
+
+        few = times is not None and times <= FEW_ITERATIONS
+        handles = around.settle(attempt, times if few or self._counters.exact else None)
+        after = around.outcome(attempt, handles)
+        self._require_same_shapes(firsts)
+        checked = bool(self._nodes)
+        stacks = [h for h in handles if isinstance(h, StackHandle)]
+        arrays = [h for h in handles if isinstance(h, ArrayHandle)]
+        start_of = {h: self._effects.contents[h] for h in handles}
+        growth = {
+            h: (max(0, after[h].bound - start_of[h].bound), after[h].least - start_of[h].least)
+            for h in stacks
+        }
+        total = {h: start_of[h].bound + growth[h][0] * (times or 0) for h in stacks}
+
+        def body(carry: Any) -> Any:
+            variables, carried, _ = carry
+            before = dict(self._effects.contents)
+            own = around.copied(state)
+            try:
+                around.restore(carried, own, handles)
+                for handle in stacks:
+                    more, move = growth[handle]
+                    content = self._effects.contents[handle]
+                    content.bound = total[handle] - more
+                    content.least = start_of[handle].least
+                    if move < 0:  # as few as before the last iteration
+                        content.least += move * (times - 1) if exact and times else -content.bound
+                for array in arrays:  # which may have grown in an iteration before
+                    self._effects.contents[array].bound = after[array].bound
+                following, holds = self._iteration(variables, own, None)
+                return following, around.carried(own, handles), holds
+            finally:
+                self._effects.contents = before
+
+        def goes_on(carry: Any) -> Any:
+            variables, carried, holds = carry
+            before = dict(self._effects.contents)
+            own = around.copied(state)
+            try:
+                around.restore(carried, own, handles)
+                checks = around.owner.checks.inside()
+                results = self._run_condition(variables, own, checks)
+                if checks.nodes:
+                    raise NotCompilable("a condition that checks its data")
+                return results[0] & holds if checked else results[0]
+            finally:
+                self._effects.contents = before
+
+        start = (firsts, around.carried(state, handles), jnp.asarray(True))
+        if is_short(exact, times) or self._effects.run is None:
+            variables, carried, holds = lax.while_loop(goes_on, body, start)
+        else:
+            (variables, carried, holds), stopped = stoppable_loop(
+                goes_on, body, start, self._effects.run
+            )
+            around.owner.checks(~stopped, lambda: "stopped")
+        around.restore(carried, state, handles)
+        for handle in stacks:
+            content = self._effects.contents[handle]
+            content.bound, content.least = total[handle], start_of[handle].least
+            if exact and times:
+                content.least += growth[handle][1] * times
+            elif growth[handle][1] < 0:
+                content.least = 0
+        for array in arrays:
+            content = after[array].with_arrays(self._effects.contents[array].arrays)
+            self._effects.contents[array] = content.after_loop(start_of[array], self, exact)
+        if self._condition_has_effects():
+            self._run_condition(variables, state, around.owner.checks)  # the one that was false
+        if checked:
+            around.owner.checks(holds, lambda: "checked by the interpreter")
+        return self._exits(inputs, variables, exact, times)
+
+    def _condition_has_effects(self) -> bool:
+        nodes = nested_nodes(self._loop.condition.nodes)
+        return any(node.op_def.stateful and not node.op_def.variable for node in nodes)
+
+    def _exits(self, inputs: list[Any], variables: Any, exact: bool, times: int | None) -> Any:
+        results = []
+        for position in self._loop.exits:
+            first, step = inputs[position], self._counters.steps.get(position)
+            if exact and times is not None and step is not None and is_known(first):
+                last = int(first) + step * times  # a counter, whose end is known
+                results.append(np.asarray(last).astype(np.asarray(first).dtype))
+            else:
+                results.append(variables[position])
+        return results
+
+    # One iteration --------------------------------------------------------------------------
+
+    def _run_condition(
+        self, variables: Sequence[Any], state: ProgramState, checks: Any
+    ) -> list[Any]:
+        inputs = [*variables, *self._invariants]
+        return self._around.run_program(self._condition, inputs, state, checks)[: self._extra]
+
+    def _iteration(self, variables: Sequence[Any], state: ProgramState, handles: Any) -> Any:
+        """The variables of the next iteration, and whether the checks of this one hold."""
+        import jax.numpy as jnp
+
+        around = self._around
+        own = state if handles is None else around.copied(state)
+        checks = around.owner.checks.inside()
+        for position, (least, greatest) in self._ranges.items():
+            self._effects.note_range(variables[position], least, greatest, self)
+        _, *extras = self._run_condition(variables, own, around.owner.checks.inside())
+        inputs = [*variables, *self._invariants, *extras]
+        following = around.run_program(self._body, inputs, own, checks)
+        self._nodes.update(dict.fromkeys(checks.nodes))
+        holds = checks.hold()
+        holds = jnp.asarray(True) if holds is None else holds
+        return [jnp.asarray(value, value.dtype) for value in following], holds
+
+    def _require_same_shapes(self, firsts: Sequence[Any]) -> None:
+        following, _ = self._shapes
+        for value, after in zip(firsts, following, strict=True):
+            if value.shape != after.shape or value.dtype != after.dtype:
+                raise NotCompilable("a loop variable changes its shape")
+
+    # How often ------------------------------------------------------------------------------
+
+    def _iterations(self, firsts: Sequence[Any], state: ProgramState) -> tuple[bool, int | None]:
+        """Whether the number of iterations is known exactly; it, or the most there can be."""
+        counters = self._counters
+        if not counters.bounds:
+            return False, None
+        around = self._around
+        import jax
+
+        limits: list[Any] = []
+
+        def look() -> None:
+            inputs = [*firsts, *self._invariants]
+            own = around.copied(state)
+            checks = around.owner.checks.inside()
+            found = around.run_program(self._condition, inputs, own, checks)
+            limits.extend(found[self._extra :])
+
+        before = dict(self._effects.contents)
+        jax.eval_shape(look)
+        self._effects.contents = before
+        most: int | None = None
+        exact = counters.exact
+        for counter, limit in zip(counters.bounds, limits, strict=True):
+            known = self._effects.range_of(limit)
+            first = firsts[counter.variable]
+            if known is None or not is_known(first):
+                exact = False
+                continue
+            exact = exact and known[0] == known[1]
+            bound = known[1] if counter.relation.startswith("Less") else known[0]
+            found = counter.iterations(int(first), bound)
+            if found is None:
+                exact = False
+            elif most is None or found < most:
+                most = found
+        return exact and most is not None, most
+
+    def _known_ranges(self, firsts: Sequence[Any], times: int | None) -> dict[int, tuple[int, int]]:
+        """The values that counters have in the body."""
+        found = {}
+        for position, step in self._counters.steps.items():
+            first = firsts[position]
+            if times is not None and times > 0 and is_known(first):
+                ends = (int(first), int(first) + step * (times - 1))
+                found[position] = (min(ends), max(ends))
+        return found

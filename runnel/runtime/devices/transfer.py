@@ -1,0 +1,70 @@
+"""Moving a value to the memory of a device: the in-process end of Send and Recv.
+
+A transfer is started and not waited for. JAX orders it after the computation that makes the value
+and before those that use it, copies from device to device where the hardware can, and the step goes
+on meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runnel.graph.device_set import LogicalDevice
+from runnel.ops.send_recv import rendezvous_key
+from runnel.passes.placement.partition import Partition
+from runnel.passes.program.program import Node
+from runnel.runtime.devices.devices import xla_device
+
+
+def put(value: Any, target: Any) -> Any:
+    """``value`` on an XLA device (None: JAX's default); the copy may still be on its way."""
+    import jax
+
+    with jax.enable_x64(True):
+        return jax.device_put(value, target)
+
+
+class Transfer:
+    """One Send and its Recv: value ``source`` is handed to ``device`` as value ``received``."""
+
+    __slots__ = ("source", "received", "device", "key", "by_value", "_target")
+
+    def __init__(
+        self, source: int, received: int, device: LogicalDevice, key: str, by_value: bool
+    ) -> None:
+        self.source = source
+        self.received = received
+        self.device = device
+        self.key = key
+        """The rendezvous key."""
+        self.by_value = by_value
+        """True when the receiver only wants to know the value, on the host."""
+        self._target: Any = None
+
+    @classmethod
+    def of(cls, partition: Partition, send: Node, by_value: bool) -> Transfer:
+        """What ``send`` and its Recv do."""
+        recv = partition.recv_of[send]
+        key = rendezvous_key(send.attrs)
+        return cls(send.inputs[0], recv.outputs[0], partition.device_of[recv], key, by_value)
+
+    def start(self, value: Any) -> Any:
+        """``value`` as the receiver takes it; the copy may still be on its way."""
+        if self.by_value:
+            if hasattr(value, "copy_to_host_async"):
+                value.copy_to_host_async()  # nothing to do where it is in the host's memory
+            return value
+        in_host_memory = isinstance(value, np.ndarray | np.generic)
+        if in_host_memory and self.device.device_type == "CPU":
+            return value  # it is there
+        target = self._target
+        if target is None:
+            target = self._target = xla_device(self.device)
+        if not in_host_memory and value.devices() == {target}:
+            return value
+        return put(value, target)
+
+    def __repr__(self) -> str:
+        return f"<Transfer {self.key}>"

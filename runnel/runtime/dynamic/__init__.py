@@ -1,0 +1,1 @@
+"""Control flow by pending counts: frames, iterations, dead values."""

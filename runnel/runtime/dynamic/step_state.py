@@ -1,0 +1,173 @@
+"""State as one dynamic step sees it: taken at its start, kept apart while it runs, then stored.
+
+Which variable a node touches may depend on data (a reference may come out of a ``Merge``), so a
+reference is a value like any other here: a :class:`Reference`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from runnel.graph.operation import Operation
+from runnel.graph.shapes import is_fully_defined
+from runnel.passes.program.program import Node, Program
+from runnel.passes.program.reached_state import ReachedState
+from runnel.runtime.interpret.interpreter import missing_variable, uninitialized
+from runnel.runtime.segment.code import require_assignable
+from runnel.runtime.state.random_streams import RandomStreams
+from runnel.runtime.state.state import Cell, StateStore, WriterLocks, as_numpy, owned, store_all
+
+
+class Reference:
+    """Denotes a variable; ``value`` is what an update left, None for the variable itself."""
+
+    __slots__ = ("variable", "cell", "value")
+
+    def __init__(self, variable: Operation, cell: Cell, value: Any = None) -> None:
+        self.variable = variable
+        self.cell = cell
+        self.value = value
+
+
+class StepVariables:
+    """The variables and random streams that a dynamic step may touch; made once for a plan.
+
+    Those that it may write are found by following references through the program, and are locked
+    for the whole step.
+    """
+
+    def __init__(self, program: Program, store: StateStore, streams: RandomStreams) -> None:
+        self.store = store
+        self.cells = {
+            node.op: store.cell(node.op) for node in program.nodes if node.op_def.variable
+        }
+        self.streams = {
+            node.op: streams.cell(node.op)
+            for node in program.nodes
+            if node.op_def.random is not None
+        }
+        written = _written(program)
+        cells = [self.cells[variable] for variable in written]
+        self._locks = WriterLocks([*cells, *self.streams.values()], store)
+        reshaped = [self.cells[variable] for variable, keeps in written.items() if not keeps]
+        store.note_shape_changes(reshaped)
+
+    def begin(self) -> StepState:
+        """Takes the locks and the values; :meth:`StepState.end` must follow."""
+        release = self.acquire()
+        try:
+            return StepState(self, release)
+        except BaseException:
+            deque(release, 0)
+            raise
+
+    def acquire(self) -> Iterable[None]:
+        """Takes the locks; exhausting the result releases them."""
+        return self._locks.acquire()
+
+
+def _written(program: Program) -> dict[Operation, bool]:
+    """Variables that the program may write; True where each write keeps the declared shape."""
+    reaches = ReachedState(program).reached
+    written: dict[Operation, bool] = {}
+    for node in program.nodes:
+        for position in (*node.op_def.updates, *node.op_def.overwrites):
+            for variable in reaches.get(node.inputs[position], ()):
+                keeps = position in node.op_def.updates or _keeps_shape(node, variable)
+                written[variable] = written.get(variable, True) and keeps
+    return written
+
+
+def _keeps_shape(node: Node, variable: Operation) -> bool:
+    declared = variable.attrs["shape"]._dims
+    return is_fully_defined(declared) and bool(node.attrs.get("validate_shape", True))
+
+
+class StepState:
+    """The state of one running step."""
+
+    def __init__(self, variables: StepVariables, release: Iterable[None]) -> None:
+        self._variables = variables
+        self._release = release
+        self._new: dict[Cell, Any] = {}
+        self._take()
+
+    def _take(self) -> None:
+        variables = self._variables
+        with variables.store.lock:
+            self._values = {
+                cell: None if cell.value is None else as_numpy(cell.value)
+                for cell in variables.cells.values()
+            }
+            self._positions = {op: cell.value for op, cell in variables.streams.items()}
+
+    def reference(self, variable: Operation) -> Reference:
+        """What the variable's own operation gives."""
+        return Reference(variable, self._variables.cells[variable])
+
+    def read(self, reference: Reference, node: Node) -> Any:
+        """The value where ``reference`` is used by ``node``; None if it may have none yet."""
+        if reference.value is not None:
+            return reference.value
+        return self.present(reference, node)
+
+    def present(self, reference: Reference, node: Node) -> Any:
+        """The variable's value at this point of the step."""
+        value = self._values[reference.cell]
+        if value is None and not node.op_def.allows_uninitialized:
+            raise missing_variable(reference.variable, node)
+        return value
+
+    def final(self, reference: Reference) -> Any:
+        """The value of a fetched reference, when everything else has run."""
+        if reference.value is not None:
+            return reference.value
+        value = self._values[reference.cell]
+        if value is None:
+            raise uninitialized(reference.variable, "it is fetched")
+        return value.copy()
+
+    def write(self, reference: Reference, value: Any, node: Node) -> Reference:
+        """Replaces the variable's value; returns the reference to what was written."""
+        overwrites = bool(node.op_def.overwrites)
+        if overwrites and node.attrs.get("validate_shape", True):
+            require_assignable(value.shape, reference.variable.attrs["shape"]._dims)
+        kept = owned(value)
+        self._values[reference.cell] = self._new[reference.cell] = kept
+        return Reference(reference.variable, reference.cell, kept)
+
+    def stream(self, op: Operation) -> Any:
+        """The words of a random op's stream at its present position."""
+        return self._positions[op].words()
+
+    def advance(self, op: Operation, drawn: int) -> None:
+        """Moves a random op's stream on."""
+        self._positions[op] = self._positions[op].skip(drawn)
+
+    def commit(self) -> None:
+        """Stores what the step has written; before this, nothing of it has happened."""
+        variables = self._variables
+        streams = list(variables.streams.items())
+        with variables.store.lock:
+            store_all(
+                [*self._new, *(cell for _, cell in streams)],
+                [*self._new.values(), *(self._positions[op] for op, _ in streams)],
+            )
+
+    def suspend(self) -> None:
+        """Stores what the step has written and releases the locks: the step is about to sleep."""
+        self.commit()
+        self._new = {}
+        self.end()
+
+    def resume(self) -> None:
+        """Takes the locks again, and the values that the variables have by now."""
+        self._release = self._variables.acquire()
+        self._take()
+
+    def end(self) -> None:
+        """Releases the locks."""
+        release, self._release = self._release, ()
+        deque(release, 0)

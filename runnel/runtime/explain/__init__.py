@@ -1,0 +1,1 @@
+"""For people: where everything is and why, and how long it took."""

@@ -1,0 +1,82 @@
+"""A segment with the state that it reads and replaces, run by the interpreter."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from runnel.runtime.interpret.interpreter import interpret, interpret_until, missing_variable
+from runnel.runtime.segment.code import Code
+from runnel.runtime.segment.segment_state import SegmentState
+from runnel.runtime.state.state import as_numpy, owned, store_all
+from runnel.runtime.state.step_watch import StepWatch
+
+
+class InterpretedSegment:
+    """Instructions, bound to the cells of a session.
+
+    ``inside`` says that it runs as a part of something interpreted, which has NumPy's warnings off.
+    """
+
+    def __init__(self, code: Code, state: SegmentState, inside: bool = False) -> None:
+        self._code = code
+        self._state = state
+        self._inside = inside
+
+    def run(self, inputs: list[Any], deadline: float | None, observer: Any) -> list[Any]:
+        """The outputs for ``inputs``; state is read and replaced."""
+        state = self._state
+        if state.writers is None:
+            return self._run_locked(inputs, deadline, observer)
+        release = state.writers.acquire()
+        try:
+            return self._run_locked(inputs, deadline, observer)
+        finally:
+            deque(release, 0)
+
+    def _run_locked(self, inputs: list[Any], deadline: float | None, observer: Any) -> list[Any]:
+        code, state = self._code, self._state
+        slots = self.slots(inputs, deadline, observer)
+        if state.written:
+            values: list[Any] = [owned(slots[slot]) for slot in state.store_slots]
+            values += [cell.value.skip(slots[drawn]) for cell, _, drawn in state.streams]
+            with state.store.lock:
+                store_all(state.written, values)
+        return [slots[slot] for slot in code.outputs]
+
+    def slots(self, inputs: list[Any], deadline: float | None, observer: Any) -> list[Any]:
+        """The slots after the instructions have run; no state has changed yet."""
+        code, state = self._code, self._state
+        slots = code.template.copy()
+        for slot, value in zip(code.inputs, inputs, strict=True):
+            slots[slot] = value if isinstance(value, np.ndarray) else as_numpy(value)
+        if state.loads or state.streams:
+            # Looking at a buffer that another step donates meanwhile is safe: JAX leaves a
+            # buffer that someone is looking at alone, and gives that step a copy.
+            with state.store.lock:
+                for cell, slot, variable, node in state.loads:
+                    value = cell.value
+                    if value is None:
+                        if node is not None:
+                            raise missing_variable(variable, node)
+                        continue
+                    slots[slot] = as_numpy(value)
+                for cell, slot, _ in state.streams:
+                    slots[slot] = cell.value.words()
+        if code.watch is not None:
+            slots[code.watch] = StepWatch(state.store, deadline, observer)
+        if self._inside:
+            self._interpret(slots, deadline, observer)
+        else:
+            with np.errstate(all="ignore"):
+                self._interpret(slots, deadline, observer)
+        return slots
+
+    def _interpret(self, slots: list[Any], deadline: float | None, observer: Any) -> None:
+        if deadline is None and observer is None:
+            interpret(self._code.instructions, slots)
+        else:
+            limit = float("inf") if deadline is None else deadline
+            interpret_until(self._code.instructions, slots, limit, observer)

@@ -1,0 +1,105 @@
+"""The interpreted tier: runs instructions with NumPy, at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from runnel.graph import errors
+from runnel.graph.operation import Operation
+from runnel.graph.shapes import format_dims
+from runnel.passes.program.kernel_call import CheckFailed
+from runnel.passes.program.program import Node
+
+if TYPE_CHECKING:
+    from runnel.runtime.segment.code import Instruction
+
+
+def interpret(instructions: list[Instruction], slots: list[Any]) -> None:
+    """Runs ``instructions`` over ``slots``; an error names the operation that failed."""
+    take = slots.__getitem__
+    node: Node | None = None
+    args: tuple[int, ...] = ()
+    try:
+        for call, args, out, node in instructions:  # noqa: B007 (for the handler)
+            if type(out) is int:
+                slots[out] = call(*map(take, args))
+            else:
+                for slot, value in zip(out, call(*map(take, args)), strict=True):
+                    slots[slot] = value
+    except Exception as error:
+        assert node is not None
+        raise as_op_error(error, node, [slots[slot] for slot in args]) from error
+
+
+def interpret_until(
+    instructions: list[Instruction], slots: list[Any], deadline: float, observer: Any = None
+) -> None:
+    """Like :func:`interpret`, with a deadline (``time.monotonic``) and an observer.
+
+    ``observer.operation(node, start_ns, end_ns, outputs)`` is called after each instruction.
+    """
+    for instruction in instructions:
+        require_time(deadline, instruction.node)
+        start = time.perf_counter_ns()
+        interpret([instruction], slots)
+        if observer is not None:
+            out = instruction.out if type(instruction.out) is tuple else (instruction.out,)
+            end = time.perf_counter_ns()
+            observer.operation(instruction.node, start, end, [slots[slot] for slot in out])
+
+
+def require_time(deadline: float, node: Node) -> None:
+    """An error when the deadline (``time.monotonic``) of a step has passed before ``node``."""
+    if time.monotonic() > deadline:
+        raise errors.DeadlineExceededError(
+            None,
+            node.op,
+            f"The step ran out of time before {node.op.name!r}. RunOptions.timeout_in_ms, or "
+            "ConfigProto.operation_timeout_in_ms for every step of a session, sets the limit",
+        )
+
+
+def as_op_error(error: Exception, node: Node, inputs: Sequence[Any]) -> Exception:
+    """``error`` as the OpError of ``node`` that says what its inputs were."""
+    op = node.op
+    if isinstance(error, errors.OpError):
+        if error.op is None:
+            return type(error)(None, op, error.message)
+        return error
+    if isinstance(error, CheckFailed):
+        return errors.InvalidArgumentError(None, op, str(error))
+    if isinstance(error, MemoryError):
+        return errors.ResourceExhaustedError(None, op, f"Out of memory: {error}")
+    given = " and ".join(_describe(value) for value in inputs) or "none"
+    if isinstance(error, ValueError | TypeError | IndexError | ZeroDivisionError):
+        message = f"{node.op_def.name} cannot take these inputs, {given}: {error}"
+        return errors.InvalidArgumentError(None, op, message)
+    message = f"{node.op_def.name} of {given} failed: {type(error).__name__}: {error}"
+    return errors.UnknownError(None, op, message)
+
+
+def _describe(value: Any) -> str:
+    """The type and shape of an array of either tier."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is None:
+        return type(value).__name__
+    return f"{'string' if dtype == object else dtype} {format_dims(np.shape(value))}"
+
+
+def missing_variable(variable: Operation, node: Node) -> errors.FailedPreconditionError:
+    """The error for a node that reads a variable that nothing has initialised."""
+    return uninitialized(variable, f"{node.op.name!r} reads it")
+
+
+def uninitialized(variable: Operation, use: str) -> errors.FailedPreconditionError:
+    """The error for using a variable that nothing has initialised."""
+    return errors.FailedPreconditionError(
+        None,
+        variable,
+        f"Attempting to use uninitialized value {variable.name}: {use}. "
+        "Run its initializer first, e.g. session.run(tf.global_variables_initializer())",
+    )

@@ -1,0 +1,1 @@
+"""A prepared step and what runs it."""

@@ -1,0 +1,1 @@
+"""A segment in the tier that pays: its instructions, its state, its shapes."""

@@ -1,0 +1,67 @@
+"""A segment cut around what has no compiled form for some shapes.
+
+What can be compiled is decided before shapes are known; for the concrete ones a loop may turn out
+to have no compiled form (a variable that changes its shape, branches that give different ones).
+Then it runs dynamically for these shapes, and what is before and after it is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from typing import Any, Protocol
+
+from runnel.passes.clusters.cluster import Segment, cluster
+from runnel.passes.program.program import Node, Program
+from runnel.passes.program.state_access import StateAccess
+
+
+class Runner(Protocol):
+    """What runs a piece."""
+
+    segment: Segment
+
+    def run(self, inputs: list[Any], deadline: float | None, observer: Any) -> list[Any]:
+        """The outputs for ``inputs``."""
+        ...
+
+
+class CutSegment:
+    """A segment as pieces that run one after the other, each in the tier that pays."""
+
+    def __init__(self, segment: Segment, pieces: list[Runner]) -> None:
+        self._inputs = segment.inputs
+        self._outputs = segment.outputs
+        self._pieces = [
+            (piece.run, piece.segment.inputs, piece.segment.outputs) for piece in pieces
+        ]
+
+    def run(self, inputs: list[Any], deadline: float | None, observer: Any) -> list[Any]:
+        """The outputs for ``inputs``; each piece stores what it has changed."""
+        values = dict(zip(self._inputs, inputs, strict=True))
+        for run, taken, given in self._pieces:
+            results = run([values[value] for value in taken], deadline, observer)
+            values.update(zip(given, results, strict=True))
+        return [values[value] for value in self._outputs]
+
+
+def cut_around(
+    node: Node,
+    program: Program,
+    segment: Segment,
+    access: StateAccess,
+    device: str,
+    bind: Callable[[Segment], Runner],
+) -> CutSegment:
+    """``segment`` of ``program`` with ``node`` left to the host."""
+    copies: dict[Node, Node] = {}
+    for old in segment.nodes:
+        control = tuple([copies[c] for c in old.control if c in copies])
+        copies[old] = Node(old.op, old.op_def, old.inputs, old.outputs, control, old.attrs)
+    feeds = {value: value for value in segment.inputs}
+    part = Program(list(copies.values()), feeds, segment.outputs, program.infos)
+    around = copy(access)
+    around.on_host = access.on_host | {copies[node]}
+    pieces = cluster(part, around, device)
+    return CutSegment(segment, [bind(replace(piece, device=segment.device)) for piece in pieces])

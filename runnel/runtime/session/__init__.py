@@ -1,0 +1,1 @@
+"""Sessions: what users call, and the edges of ``run``."""

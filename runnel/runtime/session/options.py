@@ -1,0 +1,80 @@
+"""What a session takes from ``ConfigProto``.
+
+Acted upon: ``graph_options.optimizer_options.global_jit_level`` (-1 never compiles, 1 always does),
+``graph_options.optimizer_options.opt_level`` (-1 runs a step as it was described, without any
+rewriting), ``experimental.executor_type`` ("DATAFLOW" runs every step with loops or conditionals on
+the event-driven executor), ``operation_timeout_in_ms`` (the deadline of every step that sets none
+itself), ``graph_options.rewrite_options.auto_mixed_precision`` and
+``auto_mixed_precision_onednn_bfloat16`` (1 computes products in float16 or bfloat16, 2 as they are
+described, whatever the graph says);
+``device_count``, ``allow_soft_placement``, ``log_device_placement`` and, of ``gpu_options``,
+``visible_device_list``, ``allow_growth`` and ``per_process_gpu_memory_fraction``
+(``runtime.devices.session_devices``). Every other field is accepted and has nothing to decide here,
+such as the sizes of thread pools (XLA has its own).
+
+Of ``RunOptions``: ``timeout_in_ms``, ``trace_level`` and ``output_partition_graphs``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from runnel.graph import dtypes
+from runnel.graph.dtypes import DType
+from runnel.runtime.segment.tiers import ALWAYS, AUTO, NEVER
+
+_ON, _OFF = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """The settings of a session that runnel acts upon."""
+
+    jit: str = AUTO
+    optimizer: bool = True
+    timeout_ms: int = 0
+    raises: bool = True
+    """Whether loops and conditionals are run as wholes, where they are well-formed."""
+
+    precision: DType | None = None
+    """The 16-bit type of products; None leaves it to the graph, float32 forbids it."""
+
+    @classmethod
+    def from_config(cls, config: Any) -> SessionOptions:
+        """Reads a ``ConfigProto`` (or None)."""
+        if config is None:
+            return cls()
+        if not hasattr(config, "graph_options"):
+            raise TypeError(f"config must be a tf.ConfigProto, but got {config!r}")
+        optimizer_options = config.graph_options.optimizer_options
+        level = optimizer_options.global_jit_level
+        jit = NEVER if level < 0 else ALWAYS if level > 0 else AUTO
+        return cls(
+            jit=jit,
+            optimizer=optimizer_options.opt_level >= 0,
+            timeout_ms=config.operation_timeout_in_ms,
+            raises=_raises(config.experimental.executor_type),
+            precision=_precision(config.graph_options.rewrite_options),
+        )
+
+
+def _precision(rewrite_options: Any) -> DType | None:
+    half = rewrite_options.auto_mixed_precision
+    brain = rewrite_options.auto_mixed_precision_onednn_bfloat16
+    if half == _ON:
+        return dtypes.float16
+    if brain == _ON:
+        return dtypes.bfloat16
+    return dtypes.float32 if _OFF in (half, brain) else None
+
+
+def _raises(executor_type: str) -> bool:
+    if executor_type in ("", "DEFAULT"):
+        return True
+    if executor_type == "DATAFLOW":
+        return False
+    raise ValueError(
+        f"ConfigProto.experimental.executor_type is {executor_type!r}; there are 'DEFAULT' and "
+        "'DATAFLOW'"
+    )

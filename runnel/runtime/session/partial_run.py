@@ -1,0 +1,102 @@
+"""Partial runs: one step that is fed and fetched in several parts.
+
+What a part has computed is kept and fed to the parts that follow, so that every operation of
+the step runs at most once.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from runnel.graph import errors
+from runnel.graph.operation import Operation, Tensor
+from runnel.passes.program.prune import prune
+from runnel.runtime.session.feeds import check_feed, expand_feeds
+from runnel.runtime.session.fetches import expand_fetches
+
+if TYPE_CHECKING:
+    from runnel.runtime.session.session import BaseSession
+
+
+class PartialRun:
+    """The handle of a partial run."""
+
+    def __init__(self, session: BaseSession, fetches: Any, feeds: list[Any]) -> None:
+        if isinstance(fetches, list | tuple) and not fetches:
+            raise errors.InvalidArgumentError(None, None, "partial_run_setup needs some fetches")
+        self._session = session
+        graph = session.graph
+        self._may_fetch = set(expand_fetches(graph, fetches)[0])
+        self._may_feed = {graph.as_graph_element(f, allow_operation=False) for f in feeds}
+        self._fetched: set[Any] = set()
+        self._known: dict[Tensor, Any] = {}
+        self._done: set[Operation] = set()
+        # One part runs at a time: parts build on each other's values.
+        self._lock = threading.Lock()
+
+    def run(self, session: BaseSession, fetches: Any, feed_dict: dict[Any, Any]) -> Any:
+        """Runs what ``fetches`` need of what has not run yet."""
+        if session is not self._session:
+            raise ValueError("This handle was made by another session.")
+        graph = session.graph
+        elements, rebuild = expand_fetches(graph, fetches)
+        for element in elements:
+            if element not in self._may_fetch:
+                raise self._invalid(
+                    f"{element.name} was not listed in the fetches of partial_run_setup"
+                )
+            if element in self._fetched:
+                raise self._invalid(f"{element.name} has already been fetched")
+        with self._lock:
+            for tensor, value in expand_feeds(graph, feed_dict).items():
+                if tensor not in self._may_feed:
+                    raise self._invalid(
+                        f"{tensor.name} was not listed in the feeds of partial_run_setup"
+                    )
+                if tensor in self._known:
+                    raise self._invalid(f"{tensor.name} has already been fed")
+                self._known[tensor] = check_feed(tensor, value)
+            self._advance(session, elements)
+            self._fetched.update(elements)
+        # Copies: a later part takes what this one has computed, whatever the caller does to it.
+        return rebuild(lambda element: _copy(self._known.get(element)))
+
+    def _advance(self, session: BaseSession, elements: list[Any]) -> None:
+        wanted = [e for e in elements if isinstance(e, Tensor) and e not in self._known]
+        targets = [e for e in elements if isinstance(e, Operation) and e not in self._done]
+        if not wanted and not targets:
+            return
+        program = prune(wanted, targets, self._known, self._done)
+        ops = [node.op for node in program.nodes]
+        missing = [
+            op.outputs[0].name
+            for op in ops
+            if op.outputs and op.outputs[0] in self._may_feed and op.outputs[0] not in self._known
+        ]
+        if missing:
+            raise self._invalid(f"must be fed before these fetches can run: {', '.join(missing)}")
+        # Every value that this part computes, so that no later part computes it again.
+        computed = [
+            tensor
+            for op in ops
+            if op not in self._done and not op.op_def.variable
+            for tensor in op.outputs
+        ]
+        fetch = list(dict.fromkeys([*wanted, *computed]))
+        rest = [op for op in ops if op not in self._done]
+        feeds = list(self._known)
+        plan = session._plan(fetch, [op for op in rest if not op.outputs], feeds, self._done)
+        values = plan.run([self._known[t] for t in feeds])
+        self._known.update(zip(fetch, values, strict=True))
+        self._done.update(rest)
+
+    @staticmethod
+    def _invalid(message: str) -> errors.InvalidArgumentError:
+        return errors.InvalidArgumentError(None, None, f"Partial run: {message}")
+
+
+def _copy(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value

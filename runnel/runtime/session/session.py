@@ -1,0 +1,401 @@
+"""Sessions: running parts of a graph against state."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, suppress
+from typing import Any, NoReturn
+
+from runnel.graph import errors
+from runnel.graph.default_session import (
+    default_session,
+    push_default_session,
+    remove_default_session,
+)
+from runnel.graph.graph import Graph, get_default_graph
+from runnel.graph.operation import Operation, Tensor
+from runnel.runtime.devices.device_memory import is_device_error
+from runnel.runtime.devices.session_devices import SessionDevices
+from runnel.runtime.schedule.plan import StepPlan
+from runnel.runtime.session.feeds import check_feed, expand_feeds
+from runnel.runtime.session.fetches import Rebuild, expand_fetches
+from runnel.runtime.session.options import SessionOptions
+from runnel.runtime.state.random_streams import RandomStreams
+from runnel.runtime.state.state import StateStore
+
+# Calls of different forms whose plans a session keeps; the oldest make room for new ones.
+_MAX_PREPARED = 1 << 12
+
+# For Session.reset. The lock: a set must not change while it is listed.
+_live_sessions: weakref.WeakSet[BaseSession] = weakref.WeakSet()
+_live_lock = threading.Lock()
+
+
+class _Prepared:
+    """What one form of ``run`` call needs: the plan and how to rebuild the fetches."""
+
+    __slots__ = ("plan", "feeds", "_rebuild", "_tensors", "_single", "_flat")
+
+    def __init__(
+        self,
+        plan: StepPlan,
+        fetches: Any,
+        rebuild: Rebuild,
+        tensors: list[Tensor],
+        feeds: list[Tensor],
+    ) -> None:
+        self.plan = plan
+        self.feeds = feeds
+        self._rebuild = rebuild
+        self._tensors = tensors
+        self._single = isinstance(fetches, Tensor)
+        self._flat: list[int] | None = None
+        """For a list of tensors and operations: where each is among the values, which come
+        first, or behind them."""
+        if type(fetches) is list and all(type(f) in (Tensor, Operation) for f in fetches):
+            place_of: dict[Any, int] = {tensor: i for i, tensor in enumerate(tensors)}
+            self._flat = [place_of.get(f, len(tensors)) for f in fetches]
+
+    def fetched(self, values: list[Any]) -> Any:
+        """The values that the plan gives, in the structure that was asked for."""
+        if self._single:
+            return values[0]
+        if self._flat is not None:
+            values.append(None)
+            return [values[place] for place in self._flat]
+        return self._rebuild(dict(zip(self._tensors, values, strict=True)).get)
+
+
+class BaseSession:
+    """Runs parts of a graph; owns the values of its variables. Safe to use from many threads."""
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+        if target not in ("", b"", None):
+            raise errors.UnimplementedError(
+                None, None, f"The session target {target!r} is not supported; use '' (in-process)."
+            )
+        if graph is not None and not isinstance(graph, Graph):
+            raise TypeError(f"graph must be a tf.Graph, but got {graph!r}")
+        self._graph = graph if graph is not None else get_default_graph()
+        self._config = config
+        self._options = SessionOptions.from_config(config)
+        self._devices = SessionDevices.from_config(config)
+        self._store = StateStore()
+        self._streams = RandomStreams()
+        # Guards _prepared; a plan is prepared once even if several threads ask for it.
+        self._prepare_lock = threading.Lock()
+        self._prepared: dict[Any, _Prepared] = {}
+        self._mutations = self._graph.mutation_count
+        self._closed = False
+        with _live_lock:
+            _live_sessions.add(self)
+
+    @property
+    def graph(self) -> Graph:
+        return self._graph
+
+    @property
+    def graph_def(self) -> Any:
+        return self._graph.as_graph_def(add_shapes=True)
+
+    @property
+    def sess_str(self) -> str:
+        return ""
+
+    # Running --------------------------------------------------------------------------------
+
+    def run(
+        self,
+        fetches: Any,
+        feed_dict: dict[Any, Any] | None = None,
+        options: Any = None,
+        run_metadata: Any = None,
+    ) -> Any:
+        """Runs what ``fetches`` need and returns their values in the same structure.
+
+        ``fetches`` is a tensor, operation, variable or name, or a (nested) list, tuple,
+        namedtuple or dict of them; operations give None. ``feed_dict`` replaces the value of
+        any feedable tensor for this step.
+
+        Example:
+            >>> sess.run({"loss": loss, "step": train_op}, feed_dict={x: batch})
+        """
+        if self._closed:
+            self._refuse()
+        prepared = self._lookup(fetches, feed_dict)
+        if prepared is None:
+            prepared, feed_dict = self._prepare(fetches, feed_dict)
+        feeds = [check_feed(t, feed_dict[t]) for t in prepared.feeds] if feed_dict else []
+        return prepared.fetched(self._run_plan(prepared.plan, feeds, options, run_metadata))
+
+    @staticmethod
+    def _refuse() -> NoReturn:
+        raise RuntimeError("Attempted to use a closed Session.")
+
+    def _lookup(self, fetches: Any, feed_dict: dict[Any, Any] | None) -> _Prepared | None:
+        """The plan of an earlier call of the same form; only tensors and operations qualify."""
+        if self._mutations != self._graph.mutation_count:
+            return None
+        try:
+            key = _call_key(fetches, feed_dict)
+            return self._prepared.get(key)
+        except TypeError:  # something in it cannot be hashed
+            return None
+
+    def _prepare(
+        self, fetches: Any, feed_dict: dict[Any, Any] | None
+    ) -> tuple[_Prepared, dict[Any, Any]]:
+        expanded = expand_feeds(self._graph, feed_dict) if feed_dict else {}
+        elements, rebuild = expand_fetches(self._graph, fetches)
+        # Calls that differ in the order of fetches and feeds alone share a plan.
+        tensors = sorted((e for e in elements if isinstance(e, Tensor)), key=_place)
+        targets = sorted((e for e in elements if isinstance(e, Operation)), key=lambda op: op.id)
+        feeds = sorted(expanded, key=_place)
+        key = ("plan", tuple(tensors), tuple(targets), tuple(feeds))
+        with self._prepare_lock:
+            mutations = self._graph.mutation_count
+            if mutations != self._mutations:
+                self._prepared.clear()
+                self._mutations = mutations
+            known = self._prepared.get(key)
+            plan = known.plan if known is not None else self._plan(tensors, targets, feeds)
+            prepared = _Prepared(plan, fetches, rebuild, tensors, feeds)
+            if mutations == self._graph.mutation_count:  # not while it was being prepared
+                self._keep(key, prepared)
+                if not feed_dict or all(type(k) is Tensor for k in feed_dict):
+                    with suppress(TypeError):  # a form that cannot be a key is looked up each time
+                        self._keep(_call_key(fetches, feed_dict), prepared)
+        return prepared, expanded
+
+    def _keep(self, key: Any, prepared: _Prepared) -> None:
+        if self._closed:
+            return
+        while len(self._prepared) >= _MAX_PREPARED:
+            del self._prepared[next(iter(self._prepared))]
+        self._prepared.setdefault(key, prepared)
+
+    def _plan(
+        self,
+        tensors: list[Tensor],
+        targets: list[Operation],
+        feeds: list[Tensor],
+        done: Collection[Operation] = (),
+    ) -> StepPlan:
+        options = self._options
+        return StepPlan(
+            tensors,
+            targets,
+            feeds,
+            self._store,
+            self._streams,
+            self._devices,
+            options.jit,
+            options.optimizer,
+            done,
+            options.raises,
+            options.precision or self._graph.mixed_precision,
+        )
+
+    def _run_plan(
+        self, plan: StepPlan, feeds: list[Any], options: Any, run_metadata: Any
+    ) -> list[Any]:
+        try:
+            if options is None and run_metadata is None and not self._options.timeout_ms:
+                return plan.run(feeds)
+            return self._run_with_options(plan, feeds, options, run_metadata)
+        except errors.FailedPreconditionError as error:
+            if not self._closed:
+                raise
+            raise errors.CancelledError(
+                None, error.op, "The session was closed while this step was running"
+            ) from error
+        except RuntimeError as error:
+            if not is_device_error(error):
+                raise
+            # What a device was still doing when its segment had been started.
+            raise plan.device_error(error) from error
+
+    def _run_with_options(
+        self, plan: StepPlan, feeds: list[Any], options: Any, run_metadata: Any
+    ) -> list[Any]:
+        timeout_ms = self._options.timeout_ms
+        if options is not None:
+            if not hasattr(options, "timeout_in_ms"):
+                raise TypeError(f"options must be a tf.RunOptions, but got {options!r}")
+            timeout_ms = options.timeout_in_ms or timeout_ms
+        deadline = time.monotonic() + timeout_ms / 1000 if timeout_ms > 0 else None
+        if run_metadata is None or options is None:
+            return plan.run(feeds, deadline)
+        if options.output_partition_graphs:
+            from runnel.runtime.explain.partition_graphs import add_partition_graphs
+
+            host = self._devices.devices.host
+            add_partition_graphs(run_metadata, plan.operations(), plan.feeds, plan.device_of, host)
+        if options.trace_level < options.FULL_TRACE:
+            return plan.run(feeds, deadline)
+        from runnel.runtime.explain.tracing import StepTracer
+
+        tracer = StepTracer(plan.device_of)
+        values = plan.run(feeds, deadline, tracer)
+        tracer.fill(run_metadata)
+        return values
+
+    def make_callable(
+        self, fetches: Any, feed_list: list[Any] | None = None, accept_options: bool = False
+    ) -> Callable[..., Any]:
+        """A function that runs ``fetches``, taking the values of ``feed_list`` as arguments.
+
+        Example:
+            >>> step = sess.make_callable([train_op, loss], feed_list=[x, y])
+            >>> _, loss_value = step(batch_x, batch_y)
+        """
+        if self._closed:
+            self._refuse()
+        keys = [self._graph.as_graph_element(f, allow_operation=False) for f in feed_list or ()]
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"A tensor is twice in feed_list: {[k.name for k in keys]}")
+        prepared, _ = self._prepare(fetches, dict.fromkeys(keys))
+        plan, fetched = prepared.plan, prepared.fetched
+        places = [keys.index(tensor) for tensor in prepared.feeds]
+
+        def call(*args: Any, options: Any = None, run_metadata: Any = None) -> Any:
+            if self._closed:
+                self._refuse()
+            if len(args) != len(keys):
+                raise ValueError(
+                    f"This callable takes {len(keys)} arguments, one for each of "
+                    f"{[k.name for k in keys]}, but got {len(args)}."
+                )
+            feeds = [check_feed(keys[i], args[i]) for i in places]
+            return fetched(self._run_plan(plan, feeds, options, run_metadata))
+
+        if accept_options:
+            return call
+        return lambda *args: call(*args)
+
+    def partial_run_setup(self, fetches: Any, feeds: list[Any] | None = None) -> Any:
+        """Prepares a step that is fed and fetched in several parts; returns its handle."""
+        from runnel.runtime.session.partial_run import PartialRun
+
+        if self._closed:
+            self._refuse()
+        return PartialRun(self, fetches, feeds or [])
+
+    def partial_run(
+        self, handle: Any, fetches: Any, feed_dict: dict[Any, Any] | None = None
+    ) -> Any:
+        """Continues the step of ``handle``: feeds some more, fetches some more."""
+        if self._closed:
+            self._refuse()
+        return handle.run(self, fetches, feed_dict or {})
+
+    # Life -----------------------------------------------------------------------------------
+
+    def list_devices(self) -> list[Any]:
+        """The devices that this session can use."""
+        return list(self._devices.devices)
+
+    def close(self) -> None:
+        """Ends the session; its variables are gone."""
+        if not self._closed:
+            self._closed = True
+            with self._prepare_lock:
+                self._prepared.clear()
+            self._store.closed = True
+            self._store.waiting.close("the session was closed")
+            self._store.clear()
+
+    def as_default(self) -> AbstractContextManager[Any]:
+        """Within the block this is the default session (which is not closed at its end)."""
+        return default_session(self)
+
+
+def _require_element(fetch: Any) -> None:
+    if not hasattr(fetch, "_as_graph_element"):  # a variable is an element; a dict is not
+        raise TypeError("not a flat list of graph elements")
+
+
+def _place(tensor: Tensor) -> tuple[int, int]:
+    return tensor.op.id, tensor.value_index
+
+
+def _call_key(fetches: Any, feed_dict: dict[Any, Any] | None) -> Any:
+    """What identifies a form of call: the fetched elements themselves, in a list or alone."""
+    kind = type(fetches)
+    if kind is list or kind is tuple:
+        for item in fetches:
+            if type(item) is not Tensor and type(item) is not Operation:
+                _require_element(item)
+        fetch_key: Any = (kind, *fetches)
+    else:
+        if kind is not Tensor and kind is not Operation:
+            _require_element(fetches)
+        fetch_key = fetches
+    return (fetch_key, *feed_dict) if feed_dict else (fetch_key,)
+
+
+class Session(BaseSession):
+    """A session; as a context manager it is the default session, closed at the block's end.
+
+    Example:
+        >>> with tf.Session() as sess:
+        ...     print(sess.run(tf.constant(2) * 3))
+        6
+    """
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+        super().__init__(target, graph, config)
+        self._entered: list[tuple[Any, Any]] = []
+
+    def __enter__(self) -> Session:
+        graph_context = self._graph.as_default()
+        session_context = self.as_default()
+        graph_context.__enter__()
+        session_context.__enter__()
+        self._entered.append((graph_context, session_context))
+        return self
+
+    def __exit__(self, exc_type: Any, exc_value: Any, exc_traceback: Any) -> None:
+        graph_context, session_context = self._entered.pop()
+        session_context.__exit__(exc_type, exc_value, exc_traceback)
+        graph_context.__exit__(exc_type, exc_value, exc_traceback)
+        self.close()
+
+    @staticmethod
+    def reset(target: str = "", containers: list[str] | None = None, config: Any = None) -> None:
+        """Clears the named containers (all by default) of the sessions of this process."""
+        with _live_lock:
+            sessions = list(_live_sessions)
+        for session in sessions:
+            if not session._closed:
+                session._store.clear(containers or None)
+
+
+class InteractiveSession(BaseSession):
+    """A session that makes itself the default one, for use in a shell.
+
+    Example:
+        >>> sess = tf.InteractiveSession()
+        >>> tf.constant(1.0).eval()
+        1.0
+        >>> sess.close()
+    """
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+        super().__init__(target, graph, config)
+        self._graph_context: Any = None
+        if graph is not None:
+            self._graph_context = graph.as_default()
+            self._graph_context.__enter__()
+        push_default_session(self)
+
+    def close(self) -> None:
+        if not self._closed:
+            super().close()
+            remove_default_session(self)
+            if self._graph_context is not None:
+                self._graph_context.__exit__(None, None, None)
+                self._graph_context = None

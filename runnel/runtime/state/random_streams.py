@@ -1,0 +1,54 @@
+"""The positions of a session's random ops: (graph seed, op seed, what was drawn) gives the bits."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import numpy as np
+
+from runnel.graph.operation import Operation
+from runnel.ops.sampling.philox import PhiloxStream
+from runnel.runtime.state.state import Cell
+
+
+class RandomStreams:
+    """A cell for each random op of one session; its value is the op's :class:`PhiloxStream`.
+
+    A step replaces the position when it has succeeded, so a failed step draws nothing.
+    """
+
+    def __init__(self) -> None:
+        # Guards _cells: plans that share an op may be prepared at once, by several threads.
+        self._lock = threading.Lock()
+        self._cells: dict[Operation, Cell] = {}
+
+    def cell(self, op: Operation) -> Cell:
+        """The cell of ``op``, at the op's first position when it is new."""
+        with self._lock:
+            cell = self._cells.get(op)
+            if cell is None:
+                cell = self._cells[op] = Cell()
+                cell.value = _first_position(op)
+            return cell
+
+
+def _first_position(op: Operation) -> PhiloxStream:
+    seed, seed2 = op.attrs.get("seed", 0), op.attrs.get("seed2", 0)
+    if seed == 0 and seed2 == 0:  # the user gave none: different numbers in each session
+        seed, seed2 = (int.from_bytes(os.urandom(8), "little") for _ in range(2))
+    return PhiloxStream.from_seeds(seed, seed2)
+
+
+def skipped(words: Any, count: Any) -> Any:
+    """The words of a stream ``count`` counters further, while it is traced."""
+    import jax.numpy as jnp
+
+    low = words[2].astype(np.uint64) | words[3].astype(np.uint64) << np.uint64(32)
+    moved = low + jnp.asarray(count).astype(np.uint64)
+    carry = (moved < low).astype(np.uint32)
+    third = words[4] + carry
+    fourth = words[5] + (third < carry).astype(np.uint32)
+    halves = [moved.astype(np.uint32), (moved >> np.uint64(32)).astype(np.uint32)]
+    return jnp.stack([words[0], words[1], *halves, third, fourth])

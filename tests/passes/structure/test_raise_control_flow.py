@@ -1,0 +1,162 @@
+"""Raising: what becomes one structured node, and what is left to the event-driven executor."""
+
+import numpy as np
+import pytest
+
+import runnel as tf
+from runnel.ops.control_flow import (
+    CONTROL_FLOW,
+    enter,
+    exit,
+    loop_cond,
+    merge,
+    next_iteration,
+    switch,
+)
+from runnel.passes.program.checker import check_program
+from runnel.passes.program.prune import prune
+from runnel.passes.structure.counters import counters_of
+from runnel.passes.structure.raise_control_flow import raise_control_flow
+from runnel.passes.structure.structured import Conditional, Loop, nested_nodes, structure_of
+
+
+def raised(fetches, feeds=()):
+    program = raise_control_flow(prune(fetches, [], feeds))
+    if program is not None:
+        check_program(program, "raising")
+        for node in nested_nodes(program.nodes):
+            for inner in structure_of(node).programs if structure_of(node) else ():
+                check_program(inner, "raising")
+            assert node.op_def.name not in CONTROL_FLOW
+    return program
+
+
+def structures(program):
+    return [s for node in program.nodes if (s := structure_of(node)) is not None]
+
+
+def test_a_loop_is_one_node():
+    x = tf.placeholder(tf.float32, [])
+    _, y = tf.while_loop(lambda i, _: i < 5, lambda i, s: (i + 1, s * x), [0, 1.0])
+    (loop,) = structures(raised([y], [x]))
+    assert isinstance(loop, Loop)
+    assert len(loop.variables) == 2
+    assert loop.exits == (1,)
+    assert loop.invariants == (0,)  # x, by the number that it has outside
+
+
+def test_a_conditional_is_one_node_with_only_what_its_branches_need():
+    x = tf.placeholder(tf.float32, [])
+    y = tf.cond(x > 0, lambda: tf.sin(x), lambda: -x)
+    (found,) = structures(raised([y], [x]))
+    assert isinstance(found, Conditional)
+    assert [n.op.type for n in found.when_true.nodes if n.op.type != "Identity"] == ["Sin"]
+    assert [n.op.type for n in found.when_false.nodes if n.op.type != "Identity"] == ["Neg"]
+
+
+def test_nests_are_nested():
+    x = tf.placeholder(tf.float32, [])
+
+    def body(i, s):
+        return i + 1, tf.cond(s > 3, lambda: s - x, lambda: tf.cond(x > 0, lambda: s, lambda: x))
+
+    y = tf.while_loop(lambda i, _: i < 5, body, [0, x])[1]
+    (loop,) = structures(raised([y], [x]))
+    (outer,) = structures(loop.body)
+    assert len(structures(outer.when_false)) == 1
+
+
+def test_the_gradient_of_a_branch_is_a_second_conditional_that_uses_the_first():
+    x = tf.placeholder(tf.float32, [])
+    y = tf.sin(tf.cond(x > 0, lambda: tf.exp(tf.sin(x)), lambda: x))
+    (gradient,) = tf.gradients(y, x)
+    first, second = structures(raised([gradient], [x]))
+    handed_over = [value for value in first.when_false.fetches if value is None]
+    assert handed_over  # exp(sin(x)) is there in one branch only
+    assert len(second.parameters) > 1
+
+
+def test_effects_keep_their_order():
+    v = tf.Variable(1.0, use_resource=True)
+    p = tf.placeholder(tf.bool, [])
+    once = tf.cond(p, lambda: v.assign_add(1.0), lambda: v.assign_add(10.0))
+    with tf.control_dependencies([once]):
+        between = v.read_value()
+    with tf.control_dependencies([between]):
+        twice = tf.cond(p, lambda: v.assign(v * 3.0), lambda: v.assign(v * 5.0))
+    with tf.Session() as sess:
+        sess.run(v.initializer)
+        assert sess.run([between, twice], {p: True}) == [2.0, 6.0]
+        assert sess.run([between, twice], {p: False}) == [16.0, 80.0]
+
+
+class TestLeftAsItIs:
+    def test_a_merge_of_branches_that_are_not_one_conditional(self):
+        p, q = tf.placeholder(tf.bool, []), tf.placeholder(tf.bool, [])
+        one, other = switch(tf.constant(1.0), p)[1], switch(tf.constant(2.0), q)[0]
+        either = merge([one, other])[0]
+        assert raised([either], [p, q]) is None
+        with tf.Session() as sess:
+            assert sess.run(either, {p: True, q: True}) == 1.0
+
+    def test_a_frame_without_a_condition(self):
+        entered = enter(tf.constant(3.0), "frame", is_constant=True)
+        assert raised([exit(entered)]) is None
+
+    def test_a_loop_whose_index_is_used(self):
+        start = enter(tf.constant(0), "frame")
+        merged, index = merge([start, start])
+        three, one = (enter(tf.constant(n), "frame", is_constant=True) for n in (3, 1))
+        stop, go_on = switch(merged, loop_cond(merged < three))
+        following = next_iteration(go_on + one + index)
+        merged.op._update_input(1, following)
+        assert raised([exit(stop)]) is None
+
+    def test_a_fetch_inside_a_branch(self):
+        p = tf.placeholder(tf.bool, [])
+        inside = switch(tf.constant(1.0), p)[1]
+        assert raised([tf.sin(inside)], [p]) is None
+
+
+@pytest.mark.parametrize(
+    ("relation", "first", "limit", "step"),
+    [
+        (tf.less, 0, 7, 1),
+        (tf.less, 0, 7, 3),
+        (tf.less_equal, 1, 7, 2),
+        (tf.greater, 9, 2, -2),
+        (tf.greater_equal, 9, 1, -4),
+        (tf.less, 5, 5, 1),
+        (tf.greater, 0, 5, -1),
+    ],
+)
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_counters_say_how_often_a_loop_runs(relation, first, limit, step, mirrored):
+    opposite = {
+        tf.less: tf.greater,
+        tf.less_equal: tf.greater_equal,
+        tf.greater: tf.less,
+        tf.greater_equal: tf.less_equal,
+    }[relation]
+
+    def goes_on(i, _):
+        return opposite(limit, i) if mirrored else relation(i, limit)
+
+    _, count = tf.while_loop(goes_on, lambda i, n: (i + step, n + 1), [first, 0])
+    (loop,) = structures(raised([count]))
+    counters = counters_of(loop)
+    assert counters.exact
+    (counter,) = counters.bounds
+    with tf.Session() as sess:
+        assert counter.iterations(first, limit) == sess.run(count)
+
+
+def test_a_condition_on_data_bounds_only():
+    x = tf.placeholder(tf.float32, [])
+    loop_result = tf.while_loop(lambda s: s < x, lambda s: s * 2, [1.0], maximum_iterations=10)
+    (loop,) = structures(raised([loop_result], [x]))
+    counters = counters_of(loop)
+    assert not counters.exact
+    assert len(counters.bounds) == 1
+    with tf.Session() as sess:
+        np.testing.assert_equal(sess.run(loop_result, {x: 1e9}), 1024.0)
