@@ -4,7 +4,7 @@ A tensor in a step may be *dead*: it lies on a branch that was not taken. ``Swit
 its outputs dead; an operation with a dead input does not run, and its outputs are dead; ``Merge``
 passes on whichever input is alive. ``Enter`` brings a tensor into a *frame*, in which a loop runs;
 ``NextIteration`` hands it to the next iteration, and ``Exit`` out of the frame. What runs them is
-``runnel.runtime.dynamic.dataflow``; they have no kernels.
+``runnel.runtime.dynamic.region``; they have no kernels.
 """
 
 from __future__ import annotations

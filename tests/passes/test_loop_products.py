@@ -1,7 +1,5 @@
 """Products of recurrent networks: before the loop, after the loop, or not at all."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
@@ -40,7 +38,7 @@ def products(fetches, x):
     """The kinds of the products in the bodies of loops, and of those outside."""
     with session(COMPILED) as sess:
         step = sess._plan(fetches, [], [x])
-        nodes = [node for runner in step.executor.runners for node in runner.segment.nodes]
+        nodes = [node for runner in step.schedule.runners for node in runner.segment.nodes]
     inside, outside = [], []
     for node in nodes:
         loop = structure_of(node)
@@ -65,8 +63,9 @@ def test_an_iteration_computes_only_what_the_next_one_needs(batch):
 @pytest.mark.parametrize("accelerator", [False, True])
 def test_a_loop_that_is_to_take_little_of_a_device_keeps_its_products(accelerator, monkeypatch):
     if accelerator:
-        swapping = partial(raise_control_flow, swaps=True)
-        monkeypatch.setattr(plan, "raise_control_flow", lambda program, swaps: swapping(program))
+        monkeypatch.setattr(
+            plan, "raise_control_flow", lambda program, *_: raise_control_flow(program, swaps=True)
+        )
     x, w, b = inputs_of(2)
     y = network(x, w, b, swap_memory=True)
     inside, outside = products(tf.gradients(tf.reduce_sum(y**2), [w, b]), x)

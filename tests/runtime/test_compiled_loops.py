@@ -7,17 +7,17 @@ import pytest
 
 import runnel as tf
 from runnel.runtime.compile import compiler
-from runnel.runtime.dynamic.dataflow import DataflowPlan
+from runnel.runtime.schedule.region_unit import RegionUnit
 from tests.both_tiers import COMPILED, session
 
 
 def segments(sess):
     """For each segment of the session's newest step, whether it ran compiled."""
     plan = list(sess._prepared.values())[-1].plan
-    assert not isinstance(plan.executor, DataflowPlan)
+    assert not any(isinstance(unit, RegionUnit) for unit in plan.schedule.units)
     return [
         runner.segment.compilable and any(v.executable for v in runner._variants._known.values())
-        for runner in plan.executor.runners
+        for runner in plan.schedule.runners
     ]
 
 

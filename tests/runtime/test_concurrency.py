@@ -17,7 +17,8 @@ import pytest
 import runnel as tf
 from runnel.runtime.compile import compiler
 from runnel.runtime.compile.bound_executable import _transferred
-from runnel.runtime.state.state import WriterLocks
+from runnel.runtime.state.cell import WriterLocks
+from runnel.runtime.state.step_context import StepContext
 from tests.both_tiers import COMPILED, INTERPRETED, session
 
 TIERS = pytest.mark.parametrize("level", [INTERPRETED, COMPILED])
@@ -57,8 +58,9 @@ def test_a_compiled_step_waits_for_one_that_is_in_the_middle_of_writing() -> Non
     double, triple = v.assign(v * 2.0).op, other.assign(other * 3.0).op
     with session(COMPILED) as sess:
         sess.run(tf.global_variables_initializer())
-        store = sess._store
-        release = WriterLocks([store.cell(v.op)], store).acquire()
+        store = sess._task
+        locks = WriterLocks([store.cell(v.op)], store.writing)
+        release = locks.acquire(StepContext(sess._steps), None)
         waiting = threading.Thread(target=sess.run, args=(double,), daemon=True)
         waiting.start()
         in_threads(lambda: sess.run(triple))  # which nobody else is writing
@@ -92,7 +94,7 @@ def test_a_failed_step_leaves_nothing_for_another_to_build_on() -> None:
     add = v.assign_add(1.0).op
     bad = np.full([300, 300], np.nan, np.float32)
     with session(COMPILED) as sess:
-        cell = sess._store.cell(v.op)
+        cell = sess._task.cell(v.op)
 
         def attempt() -> None:
             sess.run(v.initializer)

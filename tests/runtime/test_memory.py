@@ -122,7 +122,7 @@ def test_the_executables_of_a_step_are_bounded(monkeypatch):
         for _ in range(2):
             for size in range(1, 9):
                 assert sess.run(y, {x: np.ones(size)}) == size
-        (runner,) = next(iter(sess._prepared.values())).plan.executor.runners
+        (runner,) = next(iter(sess._prepared.values())).plan.schedule.runners
         known = runner._variants._known.values()
         assert len(known) <= 5
         assert sum(variant.executable is not None for variant in known) <= 3
@@ -169,7 +169,7 @@ def test_graphs_sessions_and_feeds_are_freed_when_dropped(level):
         "graph": weakref.ref(graph),
         "session": weakref.ref(sess),
         "operation": weakref.ref(loss.op),
-        "store": weakref.ref(sess._store.lock),
+        "store": weakref.ref(sess._task.lock),
         "feed": weakref.ref(batch),
     }
     del batch
@@ -191,7 +191,7 @@ def test_a_session_frees_its_variables_when_closed(level):
     sess.run(v.initializer)
     sess.run(bump)
     del bump
-    (cell,) = [c for c in sess._store._containers[""].values() if c.value is not None]
+    (cell,) = [c for c in sess._task._containers[""].values() if c.value is not None]
     held = weakref.ref(cell.value)
     sess.close()
     gc.collect()

@@ -16,10 +16,8 @@ import pytest
 from hypothesis import given
 
 import runnel as tf
-from runnel.runtime.schedule.device_schedule import DeviceSchedule
-from runnel.runtime.schedule.waiting_plan import WaitingPlan
 from runnel.runtime.session import session as sessions
-from runnel.runtime.state.waiting import StepWaits
+from runnel.runtime.state.step_context import StepContext
 from tests.both_tiers import COMPILED, INTERPRETED
 from tests.execution_modes import forced
 from tests.runtime.program_generator import random_program
@@ -62,15 +60,15 @@ def arriving_late(sess: tf.Session, fill: list[tf.Operation], seed: int) -> Iter
     """Within the block, whenever a step goes to sleep one of ``fill`` is run, in any order."""
     waiting = list(fill)
     random.Random(seed).shuffle(waiting)
-    sleep = StepWaits._sleep
+    sleep = StepContext._sleep
 
-    def fill_and_sleep(self: StepWaits, deadline: float | None) -> None:
-        while waiting and not self._arrived:
+    def fill_and_sleep(self: StepContext, arrived: Any) -> None:
+        while waiting and not arrived:
             sess.run(waiting.pop())
-        sleep(self, deadline)
+        sleep(self, arrived)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StepWaits, "_sleep", fill_and_sleep)
+        patch.setattr(StepContext, "_sleep", fill_and_sleep)
         yield
     sess.run(waiting)  # what nothing has waited for
 
@@ -118,10 +116,8 @@ def check(
 
 
 def count_transfers(sess: sessions.BaseSession) -> int:
-    executors = [p.plan.executor for p in sess._prepared.values()]
-    steps = [step for e in executors if isinstance(e, DeviceSchedule) for step in e.steps]
-    units = [unit for e in executors if isinstance(e, WaitingPlan) for unit in e._units]
-    return sum(len(sender.transfers) for sender in (*steps, *units))
+    schedules = [prepared.plan.schedule for prepared in sess._prepared.values()]
+    return sum(len(unit.transfers) for schedule in schedules for unit in schedule.units)
 
 
 @given(SEEDS)
@@ -173,7 +169,7 @@ def check_many(count: int) -> None:
             update = v.assign_add(tf.matmul(v, v))
         sess.run(v.initializer)
         sess.run(update)
-        (cell,) = sess._store._containers[""].values()
+        (cell,) = sess._task._containers[""].values()
         assert cell.value.devices() == {jax.devices()[2]}
 
 

@@ -43,7 +43,7 @@ class Running:
 def asleep(sess: Any, count: int = 1) -> None:
     """Waits until ``count`` steps of ``sess`` sleep."""
     deadline = time.monotonic() + 30
-    while len(sess._store.waiting._asleep) < count:
+    while sum(step.asleep for step in sess._steps.running()) < count:
         assert time.monotonic() < deadline
         time.sleep(0.001)
 
@@ -256,7 +256,7 @@ def test_a_deadline_ends_a_step_and_takes_nothing():
         with pytest.raises(tf.errors.DeadlineExceededError, match="ran out of time while"):
             sess.run(take, options=tf.RunOptions(timeout_in_ms=20))
         assert sess.run(queue.size()) == 1
-        assert sess._store.waiting._asleep == set()
+        assert sess._steps.running() == []
 
 
 def test_a_timeout_for_every_step_of_the_session():
@@ -279,7 +279,7 @@ def test_a_deadline_in_a_loop_that_waits():
 
 
 def queue_of(sess: Any) -> Any:
-    (queue,) = sess._store.waiting.resources._containers[""].values()
+    (queue,) = sess._task.resources._containers[""].values()
     return queue
 
 

@@ -11,8 +11,7 @@ import pytest
 
 import runnel as tf
 from runnel.runtime.devices.transfer import Transfer
-from runnel.runtime.schedule.waiting_plan import WaitingPlan
-from runnel.runtime.state.waiting import StepWaits
+from runnel.runtime.state.step_context import StepContext
 from tests.both_tiers import COMPILED, INTERPRETED
 
 TIERS = pytest.mark.parametrize("level", [INTERPRETED, COMPILED])
@@ -33,21 +32,20 @@ class Events(list[str]):
 @pytest.fixture
 def events(monkeypatch) -> Events:
     noted = Events()
-    start, sleep = Transfer.start, StepWaits._sleep
+    start, sleep = Transfer.start, StepContext._sleep
 
     def noted_start(self: Transfer, value: Any) -> Any:
-        source, destination = (self.key.split(";")[i][-1] for i in (0, 2))
-        name = self.key.split(";")[3].split("_", 2)[2]
-        noted.append(f"{name}: {source} to {destination}")
+        name, source = self.name.split(" from ")
+        noted.append(f"{name}: {source[-1]} to {self.device.index}")
         return start(self, value)
 
-    def noted_sleep(self: StepWaits, deadline: float | None) -> None:
+    def noted_sleep(self: StepContext, arrived: Any) -> None:
         noted.append("asleep")
         noted.on_sleep()
-        sleep(self, deadline)
+        sleep(self, arrived)
 
     monkeypatch.setattr(Transfer, "start", noted_start)
-    monkeypatch.setattr(StepWaits, "_sleep", noted_sleep)
+    monkeypatch.setattr(StepContext, "_sleep", noted_sleep)
     return noted
 
 
@@ -92,8 +90,7 @@ def test_each_operation_runs_where_it_was_placed(level):
         sess.run(queue.enqueue(3.0))
         assert sess.run(b, options=full, run_metadata=metadata) == -9.0
         *_, prepared = sess._prepared.values()
-        plan = prepared.plan.executor
-        assert isinstance(plan, WaitingPlan)
+        plan = prepared.plan.schedule
         found = {
             node.op.name: runner.segment.device.short_name
             for runner in plan.runners

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.runtime.test_waiting import Running, asleep
 
 import runnel as tf
-from runnel.runtime.dynamic import dataflow_step
+from runnel.runtime.dynamic import region_run
 from tests.both_tiers import COMPILED, INTERPRETED, session
+from tests.runtime.test_waiting import Running, asleep
 
 TIMES = 6
 FIRST = np.float32([0.5, -1.0, 2.0, 0.25, -0.5, 1.5])
@@ -80,9 +80,9 @@ def expected() -> tuple[float, np.ndarray, float, list[tuple[int, float]]]:
 def test_a_loop_that_waits_gives_what_it_gives_without(level, ones, twos, monkeypatch):
     """It waits when ``ones`` and ``twos`` elements have been taken, and then for each."""
     interrupted = []
-    original = dataflow_step.resume
+    original = region_run.resume
     monkeypatch.setattr(
-        dataflow_step, "resume", lambda *args: (interrupted.append(args), original(*args))[1]
+        region_run, "resume", lambda *args: (interrupted.append(args), original(*args))[1]
     )
     with tf.Graph().as_default():
         queues = Queues()

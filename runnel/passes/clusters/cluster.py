@@ -5,6 +5,9 @@ compile, odd ones run on the host. Where there are several devices they take tur
 each. A phase is convex by construction: nothing leaves it and comes back. A whole training step is
 usually one compiled segment, or one for each device and direction. A constant belongs to every
 segment that uses it.
+
+A step that fails should have changed nothing. So an update moves behind the last phase in which
+something can fail, unless a node before that needs it (``passes.clusters.deferred_writes``).
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from dataclasses import dataclass
 
 from runnel.graph.device_set import LogicalDevice
 from runnel.graph.operation import Operation
+from runnel.passes.clusters.deferred_writes import deferred_writes
 from runnel.passes.clusters.known_values import KnownValues
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import StateAccess
@@ -64,7 +68,11 @@ def cluster(
     on_host = resources.roots(program.fetches)  # which another program goes on to use
     while True:
         known = KnownValues(program, resources, on_host, fixed)
-        phases, devices = _phases(program, state, device, device_of, known)
+        phases, devices = _phases(program, state, device, device_of, known, {})
+        not_before = deferred_writes(program, state, phases, 2 * len(devices) or 2)
+        if not_before:
+            known = KnownValues(program, resources, on_host, fixed)
+            phases, _ = _phases(program, state, device, device_of, known, not_before)
         parts = _parts(phases, group_of)
         scattered = _scattered(resources, parts) - on_host
         if not scattered:
@@ -101,8 +109,12 @@ def _phases(
     device: str,
     device_of: Mapping[Node, LogicalDevice] | None,
     known: KnownValues,
+    not_before: Mapping[Node, int],
 ) -> tuple[dict[int, list[Node]], list[LogicalDevice]]:
-    """The nodes of each phase, constants apart; and the devices that take turns."""
+    """The nodes of each phase, constants apart; and the devices that take turns.
+
+    ``not_before`` has the first phase in which some nodes may be.
+    """
     devices = list(dict.fromkeys(device_of.values())) if device_of else []
     turn_of = {place: 2 * turn for turn, place in enumerate(devices)}
     turns = 2 * len(devices) or 2
@@ -115,19 +127,12 @@ def _phases(
     phases: dict[int, list[Node]] = {}
     for node in program.nodes:
         if device_of:
-            if node.op_def.name == "_Send":
-                phase_of_node[node] = phase_of_value[node.inputs[0]]
-                continue
-            if node.op_def.name == "_Recv":
-                phase_of_value[node.outputs[0]] = phase_of_node[node.control[0]]
-                known.note_arrival(node.outputs[0])
-                continue
             device, turn = device_of[node].device_type, turn_of[device_of[node]]
         host = state.stays_on_host(node) or not known.visit(node, state, device)
         if known.is_constant(node):
             phase_of_node[node] = 0
             continue
-        earliest = 0
+        earliest = not_before.get(node, 0)
         for value in node.inputs:
             phase = phase_of_value.get(value, 0)
             if phase > earliest:
@@ -189,10 +194,6 @@ def _segments(
                 users.setdefault(value, set()).add(part)
     for value in program.fetches:
         users.setdefault(value, set()).add(None)
-    if devices:
-        for node in program.nodes:
-            if node.op_def.name == "_Send":
-                users.setdefault(node.inputs[0], set()).add(None)
     segments = []
     fetched = set(program.fetches)
     for part in sorted(parts):

@@ -91,11 +91,6 @@ class KnownValues:
         small = info.dims is not None and len(info.dims) <= _MAX_SPECIALIZED_RANK
         return small and (info.dtype.is_integer or info.dtype.is_bool)
 
-    def note_arrival(self, value: int) -> None:
-        """Notes a value that comes from another device."""
-        if self._can_specialize(value):
-            self._known.add(value)
-
     def is_constant(self, node: Node) -> bool:
         """True for a constant that has been visited."""
         return bool(node.outputs) and node.outputs[0] in self.constants

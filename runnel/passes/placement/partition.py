@@ -55,29 +55,24 @@ class Partition:
         return list(dict.fromkeys(self.device_of.values()))
 
 
-def spans_devices(program: Program, placement: Placement) -> bool:
-    """True when a loop or conditional of ``program`` computes on more than one device."""
-    return any(
-        len(_inside(node, placement)) > 1
-        for node in program.nodes
-        if structure_of(node) is not None
-    )
-
-
-def _inside(node: Node, placement: Placement) -> list[LogicalDevice]:
-    """The devices that a loop or conditional computes on; one at least.
+def devices_computing(nodes: Iterable[Node], placement: Placement) -> list[LogicalDevice]:
+    """The devices on which ``nodes``, and those inside them, compute.
 
     What only passes values on has no say, nor has a read of a variable: its value is brought.
     """
     found: dict[LogicalDevice, None] = {}
-    for inner in nested_nodes([node]):
-        if structure_of(inner) is not None or inner.op_def.variable or follows_values(inner.op):
-            continue
-        if inner.op_def.name not in _READS:
-            found[placement.device_of(inner.op)] = None
-    for variable in touched_by(node).writes:
-        found[placement.device_of(variable)] = None
-    return list(found) or [placement.device_of(node.op)]
+    for node in nested_nodes(nodes):
+        if structure_of(node) is not None:
+            found.update(dict.fromkeys(map(placement.device_of, touched_by(node).writes)))
+        elif not node.op_def.variable and not follows_values(node.op):
+            if node.op_def.name not in _READS:
+                found[placement.device_of(node.op)] = None
+    return list(found)
+
+
+def computes_on_several(nodes: Iterable[Node], placement: Placement) -> bool:
+    """True when ``nodes`` compute on more than one device."""
+    return len(devices_computing(nodes, placement)) > 1
 
 
 def devices_of_nodes(program: Program, placement: Placement) -> NodeDevices:
@@ -86,7 +81,8 @@ def devices_of_nodes(program: Program, placement: Placement) -> NodeDevices:
     found = NodeDevices(placement.devices.host)
     for node in program.nodes:
         if structure_of(node) is not None:
-            found[node] = _inside(node, placement)[0]
+            computing = devices_computing([node], placement)
+            found[node] = computing[0] if computing else placement.device_of(node.op)
             continue
         device = placement.device_of(node.op)
         if node.op_def.variable:

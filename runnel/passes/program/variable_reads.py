@@ -33,6 +33,18 @@ def is_variable_read(node: Node) -> bool:
     return source.op_def.variable and node.op.name == f"{source.name}/read"
 
 
+def value_names(program: Program) -> dict[int, str]:
+    """What people call each value: the operation that makes it, or the variable that is read."""
+    names = {number: fed.op.name for fed, number in program.feeds.items()}
+    handles = {node.outputs[0] for node in program.nodes if node.op_def.variable}
+    for node in program.nodes:
+        name = node.op.name
+        if node.op_def.name == "Identity" and node.inputs[0] in handles:
+            name = f"{names[node.inputs[0]]}/read"
+        names.update(dict.fromkeys(node.outputs, name))
+    return names
+
+
 class _Reads:
     def __init__(self, program: Program) -> None:
         self._program = program

@@ -3,7 +3,7 @@
 A pass is a function from a program to a program. ``rewrite`` makes the changes that alter what a
 step computes (for the better: see ``stabilize``); they are made for every step, also in the
 primitives of control flow. ``optimize`` only saves work, and is worth its time for steps that run
-more than once; what is left to the event-driven executor goes without.
+more than once; regions that run dynamically go without.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def optimize(program: Program) -> Program:
 
 
 def _run(passes: tuple[Pass, ...], program: Program) -> Program:
-    map_programs(program, lambda inner: _run(passes, inner))
+    map_programs(program, lambda inner: _run(passes, inner), dynamic=passes is REWRITES)
     for apply in passes:
         program = apply(program)
         if check_between_passes:

@@ -1,4 +1,4 @@
-"""On what it depends whether a node of a dynamic step is alive, as far as the graph tells.
+"""On what it depends whether a node is alive, as far as the graph tells.
 
 A node's *conditions* are those under which all that it takes is alive: that a predicate has come
 out one way, or something that only a run can tell. Nodes of one frame with the same conditions are
@@ -8,6 +8,10 @@ A frame is *regular* when it is a loop whose course follows from one predicate: 
 alive together, what goes on to the next iteration does so together when the predicate is true, and
 everything leaves when it is false. Then the order in which the nodes of an iteration run is known
 before it runs, unless one has to wait.
+
+Raising puts what is alive under known conditions into conditionals and loops
+(``passes.structure.raise_control_flow``); what runs dynamically is cut and written by the same
+conditions (``passes.clusters.frame_units``, ``runtime.dynamic.loop_code``).
 """
 
 from __future__ import annotations
@@ -50,7 +54,22 @@ class Liveness:
                 self._takers.setdefault(value, []).append(node)
         self.merges: dict[Node, tuple[int, int, int]] = {}
         """For what ends a conditional: its predicate, its inputs when that is false and true."""
+        self._order: dict[int, int] = {}
+        """Predicates, in the order in which a Switch takes each first."""
         self._visit_frame(frames.outermost)
+
+    def of_value(self, value: int) -> Conditions:
+        """The conditions under which ``value`` is alive, where it is used."""
+        return self._of_value.get(value, ALWAYS)
+
+    def nested(self, conditions: Conditions, outermost: int | None = None) -> list[Condition]:
+        """``conditions`` in an order in which conditionals can be nested, the outermost first.
+
+        Whatever a predicate is computed from comes before it. A loop's own predicate,
+        ``outermost``, comes before all.
+        """
+        first = -1 if outermost is None else outermost
+        return sorted(conditions, key=lambda c: (c[0] != first, self._order[c[0]]))
 
     def decides(self, value: int) -> int:
         """The value that ``value``, a predicate, is a copy of."""
@@ -58,16 +77,27 @@ class Liveness:
             producer = self._producers.get(value)
             if producer is None or is_variable_read(producer):
                 return value
-            if producer.op_def.name not in ("Identity", "LoopCond"):
+            kind = producer.op_def.name
+            copies = kind in ("Identity", "LoopCond") or kind in SWITCHES
+            if kind in ENTERS:
+                copies = bool(producer.attrs["is_constant"])
+            if not copies or self._infos[producer.inputs[0]].dtype.is_ref_dtype:
                 return value
             value = producer.inputs[0]
 
     def _may_change(self, predicate: int) -> bool:
-        """True for the value of a variable, which each that takes it reads for itself."""
+        """True for the value of a variable that the step may write.
+
+        Each that takes it reads it for itself.
+        """
         producer = self._producers.get(predicate)
-        return producer is not None and (
-            is_variable_read(producer) or self._infos[predicate].dtype.is_ref_dtype
-        )
+        if producer is None:
+            return False
+        if self._infos[predicate].dtype.is_ref_dtype:
+            return True
+        if not is_variable_read(producer):
+            return False
+        return not all(map(is_variable_read, self._takers[producer.inputs[0]]))
 
     # Frames ---------------------------------------------------------------------------------
 
@@ -127,7 +157,7 @@ class Liveness:
         going_on = None
         for item in child.items:
             if isinstance(item, Frame):
-                if item not in self.predicate or item in self.may_wait:
+                if item not in self.predicate:
                     return False
                 continue
             if any(side < 0 for _, side in self.of[item]):
@@ -182,6 +212,7 @@ class Liveness:
         elif kind in SWITCHES:
             self.of[node] = conditions
             predicate = self.decides(node.inputs[1])
+            self._order.setdefault(predicate, len(self._order))
             for side, value in enumerate(node.outputs):
                 decided = (node, -1 - side) if self._may_change(predicate) else (predicate, side)
                 self._of_value[value] = conditions | {decided}

@@ -14,14 +14,16 @@ from runnel.graph import dtypes
 from runnel.graph.operation import Operation
 from runnel.graph.registry import get_op_def
 from runnel.passes.program.program import Node, ValueInfo
-from runnel.passes.structure.branch_regions import Regions
-from runnel.passes.structure.raise_items import Item, Raising, effect_order, in_order
+from runnel.passes.structure.raise_items import Item, NotWellFormed, Raising, effect_order, in_order
 from runnel.passes.structure.structured import Conditional
+
+Merges = dict[Item, tuple[int, int, int]]
+"""What ends conditionals: the predicate of each, and its values when that is false and true."""
 
 
 def raise_conditionals(
     raising: Raising,
-    regions: Regions,
+    merges: Merges,
     items: list[Item],
     depth: int,
     wanted: frozenset[int] = frozenset(),
@@ -35,13 +37,17 @@ def raise_conditionals(
     while True:
         deeper = next((item for item in items if len(item.status) > depth), None)
         if deeper is None:
-            merge = next((item for item in items if item in regions.merges), None)
+            merge = next((item for item in items if item in merges), None)
             if merge is None:
                 return items
-            predicate = regions.merges[merge][0]
+            predicate = merges[merge][0]
         else:
             predicate = deeper.status[depth][0]
-        items = _Predicate(raising, regions, items, depth, predicate, wanted, after).raised()
+        try:
+            items = _Predicate(raising, merges, items, depth, predicate, wanted, after).raised()
+        except NotWellFormed as reason:
+            reason.predicate = predicate  # at last the outermost
+            raise
 
 
 class _Predicate:
@@ -50,7 +56,7 @@ class _Predicate:
     def __init__(
         self,
         raising: Raising,
-        regions: Regions,
+        merges: Merges,
         items: list[Item],
         depth: int,
         predicate: int,
@@ -58,7 +64,7 @@ class _Predicate:
         after: dict[Item, list[Item]],
     ) -> None:
         self._raising = raising
-        self._regions = regions
+        self._merges = merges
         self._items = items
         self._depth = depth
         self._predicate = predicate
@@ -66,7 +72,7 @@ class _Predicate:
         self._after = after
 
     def _is_merge(self, item: Item) -> bool:
-        found = self._regions.merges.get(item)
+        found = self._merges.get(item)
         at_depth = len(item.status) == self._depth
         return found is not None and found[0] == self._predicate and at_depth
 
@@ -121,7 +127,7 @@ class _Predicate:
         outputs: list[int] = []
         results: list[list[int | None]] = [[], []]
         for item in merges:
-            _, *values = self._regions.merges[item]
+            _, *values = self._merges[item]
             outputs.append(item.outputs[0])
             for side in (0, 1):
                 results[side].append(values[side])
@@ -141,7 +147,7 @@ class _Predicate:
         parts = [
             raise_conditionals(
                 raising,
-                self._regions,
+                self._merges,
                 sides[side],
                 self._depth + 1,
                 frozenset(v for v in results[side] if v is not None),

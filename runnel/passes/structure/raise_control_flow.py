@@ -1,54 +1,102 @@
-"""Raising: well-formed loops and conditionals, built of primitives, become structured nodes.
+"""Raising: loops and conditionals, built of primitives, become nodes of the program.
 
-The frames of a step are gone through from the outside in; a loop's frame becomes one node of the
-frame around it (see :mod:`~runnel.passes.structure.structured`). A step in which something is not
-well-formed is left as it is, for the event-driven executor.
+Each outermost loop or conditional is raised on its own. A well-formed one becomes a structured node
+(``passes.structure.structured``): frames are gone through from the outside in, and a loop's frame
+becomes one node of the frame around it. What cannot be raised runs dynamically: a loop or
+conditional that blocks inside, computes on several devices, or is ill-formed is put into a region
+with its primitives (``passes.structure.raise_dynamic``), and touches nothing else of the step.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
+from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.loop_edges import NEXT_ITERATIONS
 from runnel.graph.registry import get_op_def
 from runnel.ops.control_flow import CONTROL_FLOW, ENTERS, EXITS, MERGES, SWITCHES
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import variable_name
 from runnel.passes.program.variable_reads import is_variable_read
-from runnel.passes.structure.branch_regions import Regions, joined
-from runnel.passes.structure.frames import Frame, Frames
-from runnel.passes.structure.raise_conditionals import raise_conditionals
+from runnel.passes.structure.frames import Frame, Frames, loop_of
+from runnel.passes.structure.liveness import Liveness
+from runnel.passes.structure.raise_conditionals import Merges, raise_conditionals
+from runnel.passes.structure.raise_dynamic import DynamicParts
 from runnel.passes.structure.raise_items import Item, NotWellFormed, Raising, Status
-from runnel.passes.structure.structured import Loop
+from runnel.passes.structure.structured import Conditional, Loop, structure_of
 
 logger = logging.getLogger("runnel")
 
+Spans = Callable[[Sequence[Node]], bool]
 
-def raise_control_flow(program: Program, swaps: bool = True) -> Program | None:
-    """``program`` with structured nodes for primitives; None when it is not well-formed.
 
-    ``swaps`` is false where ``swap_memory`` means nothing: the device has the host's memory.
+@dataclass(slots=True)
+class _LeftDynamic:
+    """What is not raised: conditionals by predicate, loops by frame; or nothing is."""
+
+    everything: bool = False
+    predicates: set[int] = field(default_factory=set)
+    frames: set[Frame] = field(default_factory=set)
+
+
+def raise_control_flow(
+    program: Program,
+    swaps: bool = True,
+    raises: bool = True,
+    spans: Spans | None = None,
+) -> Program:
+    """``program`` with a node for each outermost loop or conditional.
+
+    ``swaps`` is false where ``swap_memory`` means nothing: the device has the host's memory. Unless
+    it ``raises``, all run dynamically. ``spans`` tells, in a step over several devices, whether
+    nodes compute on more than one.
     """
-    if any(node.op_def.allows_uninitialized for node in program.nodes if node.op_def.host):
-        # A branch on whether a variable is initialised reads it only where it is.
-        logger.debug("a step stays dynamic: it asks whether a variable is initialised")
-        return None
+    if not any(node.op_def.name in CONTROL_FLOW for node in program.nodes):
+        return program
+    frames = Frames(program)
+    _check_edges(program, frames)
+    liveness = Liveness(program, frames)
+    left = _LeftDynamic(everything=not raises)
+    while True:
+        found = _raised(program, swaps, frames, liveness, left, spans)
+        if found is not None:
+            return found
+
+
+def _raised(
+    program: Program,
+    swaps: bool,
+    frames: Frames,
+    liveness: Liveness,
+    left: _LeftDynamic,
+    spans: Spans | None,
+) -> Program | None:
+    """The raised program; None when something more is to be left dynamic, which is noted."""
     raising = Raising(program, swaps)
+    _note_variables(raising)
+    outermost = _FrameRaiser(raising, frames, liveness, frames.outermost, left, spans)
     try:
-        _note_variables(raising)
-        frames = Frames(program)
-        _check_edges(program, frames)
-        outermost = _FrameRaiser(raising, frames, frames.outermost)
-        items = outermost.conditionals(outermost.items, 0)
-        fetches = tuple(raising.seen_through(value) for value in program.fetches)
+        items = outermost.dynamic.contracted(outermost.items)
+        items = raise_conditionals(raising, outermost.merges, items, 0)
     except NotWellFormed as reason:
-        logger.debug("a step stays dynamic: %s", reason)
+        logger.debug("a conditional runs dynamically: %s", reason)
+        if reason.predicate is None or reason.predicate in left.predicates:
+            left.everything = True
+        else:
+            left.predicates.add(reason.predicate)
         return None
     nodes: dict[Item, Node] = {}
     for item in items:
         control = tuple(dict.fromkeys(nodes[c.present()] for c in item.control))
         node = item.node
+        structure = structure_of(node)
+        if spans is not None and isinstance(structure, Conditional) and spans([node]):
+            left.predicates.add(node.inputs[0])
+            return None
         nodes[item] = Node(node.op, node.op_def, item.inputs, node.outputs, control, node.attrs)
+    fetches = tuple(raising.seen_through(value) for value in program.fetches)
     return Program(list(nodes.values()), program.feeds, fetches, program.infos)
 
 
@@ -69,63 +117,173 @@ def _note_variables(raising: Raising) -> None:
 
 
 def _check_edges(program: Program, frames: Frames) -> None:
+    """An error where something inside a loop is fed or fetched."""
     fed = set(program.feeds.values())
     for node in program.nodes:
         if frames.runs_in[node] is not frames.outermost and not fed.isdisjoint(node.inputs):
-            raise NotWellFormed(f"an input of {node.op.name!r} is fed inside a loop")
+            index = next(i for i, value in enumerate(node.inputs) if value in fed)
+            raise InvalidArgumentError(
+                None,
+                node.op,
+                f"Input {index} of {node.op.name!r} is fed, but {node.op.name!r} is inside a loop; "
+                "feed a tensor outside the loop",
+            )
     producers = program.producers()
     for value in program.fetches:
         producer = producers.get(value)
         if producer is not None and frames.leads_to[producer] is not frames.outermost:
-            raise NotWellFormed(f"{producer.op.name!r} is fetched inside a loop")
+            raise loop_of(frames.leads_to[producer], producer.op)
 
 
 class _FrameRaiser:
-    """One frame: its items with their status, and what makes it a loop."""
+    """One frame: its items with their status, and what makes it a loop.
 
-    def __init__(self, raising: Raising, frames: Frames, frame: Frame) -> None:
+    Of the outermost frame some items may be ``left`` to run dynamically.
+    """
+
+    def __init__(
+        self,
+        raising: Raising,
+        frames: Frames,
+        liveness: Liveness,
+        frame: Frame,
+        left: _LeftDynamic,
+        spans: Spans | None,
+    ) -> None:
         self._raising = raising
         self._frames = frames
+        self._liveness = liveness
         self._frame = frame
+        self._left = left
+        self._spans = spans
         self._producers = raising.producers
-        self.regions = Regions(raising)
+        self.merges: Merges = {}
         self.items: list[Item] = []
+        self.dynamic = DynamicParts(raising, frames, liveness)
+        """What runs dynamically, in the outermost frame."""
         self._item_of: dict[Node, Item] = {}
-        self._enters: dict[int, Node] = {}
-        """The Enters of loop variables, by the value that they give."""
         self._starts: dict[int, int] = {}
         """The first value of a loop variable, by the value that its Enter gives."""
         self._merges: list[Node] = []
         self._exits: list[Node] = []
         self._next: dict[int, Node] = {}
         self._condition: Node | None = None
+        self._enter_ranks: dict[Node, int] = {}
+        self._find_left()
         for rank, entry in enumerate(frame.items):
             if isinstance(entry, Frame):
-                self._add_loop(entry, rank)
+                self._visit_loop(entry, rank)
+            elif self._is_dynamic(entry):
+                self._add_dynamic(entry, rank)
             else:
                 self._visit(entry, rank)
-        if frame.parent is None:
-            for value in raising.program.fetches:
-                if self.regions.value_status(value):
-                    raise NotWellFormed("a value in a branch is fetched")
 
-    def conditionals(self, items: list[Item], depth: int) -> list[Item]:
-        return raise_conditionals(self._raising, self.regions, items, depth)
+    # What runs dynamically ------------------------------------------------------------------
+
+    def _find_left(self) -> None:
+        """Notes the conditionals that block inside, or in which something is fetched."""
+        if self._frame.parent is not None:
+            return
+        liveness, predicates = self._liveness, self._left.predicates
+        for value in self._raising.program.fetches:
+            self._leave(liveness.of_value(value))
+        for entry in self._frame.items:
+            if isinstance(entry, Node) and entry.op_def.blocking:
+                self._leave(liveness.of[entry])
+        for node, (predicate, *_) in liveness.merges.items():
+            if self._frames.runs_in[node] is self._frame and self._merges_references(node):
+                predicates.add(predicate)
+                self._leave(liveness.of[node])
+
+    def _leave(self, conditions: frozenset[tuple[int, int]]) -> None:
+        if conditions and all(side >= 0 for _, side in conditions):
+            self._left.predicates.add(self._liveness.nested(conditions)[0][0])
+
+    def _merges_references(self, node: Node) -> bool:
+        return self._raising.program.infos[node.outputs[0]].dtype.is_ref_dtype or any(
+            self._raising.taken(value) in self._raising.of_variable for value in node.inputs
+        )
+
+    def _is_dynamic(self, node: Node) -> bool:
+        """True for a node that is not raised: it may be dead where nothing raised says so."""
+        if self._frame.parent is not None:
+            return False
+        left, liveness = self._left, self._liveness
+        if node.op_def.name in ENTERS:
+            return False  # it goes with its loop
+        conditions = liveness.of[node]
+        if any(side < 0 or predicate in left.predicates for predicate, side in conditions):
+            return True
+        if left.everything and (conditions or node.op_def.name in CONTROL_FLOW):
+            return node.op_def.name != "ControlTrigger"
+        kind = node.op_def.name
+        if kind in SWITCHES:
+            outputs = liveness.of_value(node.outputs[0]) - conditions
+            return any(side < 0 or predicate in left.predicates for predicate, side in outputs)
+        if kind in MERGES:
+            return node not in liveness.merges or liveness.merges[node][0] in left.predicates
+        infos = self._raising.program.infos
+        return any(infos[v].dtype.is_ref_dtype and self.dynamic.makes(v) for v in node.inputs)
+
+    def _is_dynamic_loop(self, child: Frame) -> bool:
+        left, liveness = self._left, self._liveness
+        if left.everything or child in left.frames or child not in liveness.predicate:
+            return True
+        conditions = frozenset().union(*(liveness.of[enter] for enter in child.enters))
+        if any(side < 0 or predicate in left.predicates for predicate, side in conditions):
+            return True
+        if any(frame.is_inside(child) for frame in liveness.may_wait):
+            return True
+        if self._spans is None:
+            return False
+        return self._spans([n for n, f in self._frames.runs_in.items() if f.is_inside(child)])
+
+    def _add_dynamic(self, node: Node, rank: int) -> None:
+        item = self.dynamic.add(node, rank)
+        item.control = self._awaited(node)
+        self._item_of[node] = item
+
+    def _visit_loop(self, child: Frame, rank: int) -> None:
+        if self._frame.parent is not None:
+            self._add_loop(child, rank)
+            return
+        if not self._is_dynamic_loop(child):
+            before = len(self.items)
+            try:
+                self._add_loop(child, rank)
+                return
+            except NotWellFormed as reason:
+                logger.debug("a loop runs dynamically: %s", reason)
+                del self.items[before:]
+                self._left.frames.add(child)
+        item = self.dynamic.add_loop(child, rank)
+        item.control = [found for enter in child.enters for found in self._awaited(enter)]
+        for node in self.dynamic.exits(child):
+            self._item_of[node] = item
 
     # Nodes ----------------------------------------------------------------------------------
 
+    def _status(self, node: Node) -> Status:
+        """The branches in which ``node`` runs."""
+        conditions = self._liveness.of[node]
+        if any(side < 0 for _, side in conditions):
+            raise NotWellFormed(f"whether {node.op.name!r} runs is known when it does")
+        if len({predicate for predicate, _ in conditions}) < len(conditions):
+            raise NotWellFormed(
+                f"{node.op.name!r} takes values of branches that exclude each other"
+            )
+        own = self._liveness.predicate.get(self._frame)
+        return tuple(self._liveness.nested(conditions, own))
+
     def _visit(self, node: Node, rank: int) -> None:
         kind = node.op_def.name
-        regions = self.regions
         if kind in SWITCHES:
-            regions.add_switch(node)
             for value in node.outputs:
+                self._raising.alias[value] = node.inputs[0]
                 self._read_in_branch(node, value, rank)
-            return
-        if kind in ENTERS:
-            self._enter(node, rank)
-            return
-        if kind in EXITS:
+        elif kind in ENTERS:
+            self._enter_ranks[node] = rank
+        elif kind in EXITS:
             self._exits.append(node)
         elif kind in NEXT_ITERATIONS:
             self._next[node.outputs[0]] = node
@@ -135,14 +293,9 @@ class _FrameRaiser:
             self._condition = node
             self._raising.alias[node.outputs[0]] = node.inputs[0]
         elif kind in MERGES and self._is_loop_merge(node):
-            self._merges.append(node)
-            return  # its control edges are those of the loop's beginning
-        elif kind == "ControlTrigger" and self._frame.parent is not None:
-            return
-        else:
+            self._merges.append(node)  # its control edges are those of the loop's beginning
+        elif kind != "ControlTrigger" or self._frame.parent is None:
             self._add_item(node, rank)
-            return
-        regions.note(node, regions.status_of(node))
 
     def _is_loop_merge(self, node: Node) -> bool:
         sources = [self._producers.get(value) for value in node.inputs]
@@ -151,7 +304,9 @@ class _FrameRaiser:
     def _read_in_branch(self, node: Node, value: int, rank: int) -> None:
         """Where a Switch passes on the value of a variable, ``value``: a read in that branch."""
         if value in self._raising.used:
-            read = self._read(node, rank, self.regions.value_status(value))
+            conditions = self._liveness.of_value(value)
+            own = self._liveness.predicate.get(self._frame)
+            read = self._read(node, rank, tuple(self._liveness.nested(conditions, own)))
             if read is not None:
                 self._raising.alias[value] = read
 
@@ -167,10 +322,9 @@ class _FrameRaiser:
         return read.outputs[0]
 
     def _enter(self, node: Node, rank: int) -> None:
-        value = self._read(node, rank, self.regions.status_of(node))
+        value = self._read(node, rank, self._status(node))
         if value is None:
             value = self._raising.seen_through(node.inputs[0])
-        self.regions.note(node, ())
         if node.attrs["is_constant"]:
             self._raising.alias[node.outputs[0]] = value
         else:
@@ -181,25 +335,36 @@ class _FrameRaiser:
     def _add_item(self, node: Node, rank: int) -> Item:
         if node.op_def.name == "ControlTrigger":
             # Runs also when what it waits for does not; here order says all that it says.
-            node = Node(node.op, get_op_def("NoOp"), (), (), (), {})
-        item = Item(node, rank)
+            item = Item(Node(node.op, get_op_def("NoOp"), (), (), (), {}), rank)
+        else:
+            item = Item(node, rank)
+            item.inputs = tuple([self._raising.taken(value) for value in node.inputs])
         item.control = self._awaited(node)
-        item.inputs = tuple([self._raising.taken(value) for value in node.inputs])
+        item.status = self._status(node)
         self._item_of[node] = item
         self.items.append(item)
         kind = node.op_def.name
         if kind == "StackPushV2" and node.attrs["swap_memory"] and self._raising.swaps:
             self._raising.swapped.add(item.inputs[0])
         if kind in MERGES:
-            self.regions.add_merge(item)
-            return item
-        if kind in CONTROL_FLOW:
+            self._add_merge(item)
+        elif kind in CONTROL_FLOW and kind != "ControlTrigger":
             raise NotWellFormed(f"{node.op.name!r} is not part of a loop or a conditional")
-        item.status = self.regions.status_of(node)
-        self.regions.note(node, item.status)
-        if node.op_def.blocking and (item.status or self._frame.parent is not None):
+        elif node.op_def.blocking and self._frame.parent is not None:
             raise NotWellFormed(f"{node.op.name!r} may have to wait for another step")
         return item
+
+    def _add_merge(self, item: Item) -> None:
+        """Notes the end of a conditional."""
+        node = item.node
+        if node not in self._liveness.merges:
+            raise NotWellFormed(f"{node.op.name!r} merges values of unrelated branches")
+        predicate, *values = self._liveness.merges[node]
+        if self._merges_references(node):
+            raise NotWellFormed(f"{node.op.name!r} merges references")
+        when_false, when_true = map(self._raising.seen_through, values)
+        self.merges[item] = (predicate, when_false, when_true)
+        item.decided_by = predicate
 
     def _awaited(self, node: Node) -> list[Item]:
         """The items that ``node`` waits for; not what only begins the branch that it is in."""
@@ -218,41 +383,44 @@ class _FrameRaiser:
     # Loops ----------------------------------------------------------------------------------
 
     def _add_loop(self, child: Frame, rank: int) -> None:
-        inner = _FrameRaiser(self._raising, self._frames, child)
-        status: Status = ()
-        awaited: list[Item] = []
         for enter in child.enters:
-            status = joined(status, self.regions.status_of(enter), enter)
-            awaited += self._awaited(enter)
+            self._enter(enter, self._enter_ranks[enter])
+        inner = _FrameRaiser(
+            self._raising, self._frames, self._liveness, child, self._left, self._spans
+        )
+        conditions = frozenset().union(*(self._liveness.of[enter] for enter in child.enters))
+        awaited = [item for enter in child.enters for item in self._awaited(enter)]
         item = inner.as_loop(self._starts, rank)
         item.control = list(dict.fromkeys(awaited))
-        item.status = status
+        own = self._liveness.predicate.get(self._frame)
+        item.status = tuple(self._liveness.nested(conditions, own))
         self.items.append(item)
         for node in inner._exits:
             self._item_of[node] = item
-            self.regions.note(node, status)
 
     def as_loop(self, starts: dict[int, int], rank: int) -> Item:
         """The item of this frame's loop, given the first values of its variables."""
         raising, condition = self._raising, self._condition
         name = self._frame.name
-        if condition is None:
-            raise NotWellFormed(f"the frame {name!r} has no condition")
-        predicate = raising.predicate(condition.outputs[0])
-        taken, left = ((predicate, 1),), ((predicate, 0),)
-        variables, firsts, nexts = self._loop_variables(starts, taken)
+        if condition is None or self._frame not in self._liveness.predicate:
+            raise NotWellFormed(f"the frame {name!r} is not a loop with one condition")
+        decides = self._liveness.predicate[self._frame]
+        predicate = raising.seen_through(decides)
+        taken, left = ((decides, 1),), ((decides, 0),)
+        variables, firsts, nexts = self._loop_variables(starts)
         positions = {value: k for k, value in enumerate(variables)}
         exits = []
         for node in self._exits:
             value = raising.seen_through(node.inputs[0])
-            if self.regions.value_status(node.inputs[0]) != left or value not in positions:
+            if value not in positions:
                 raise NotWellFormed(f"{node.op.name!r} is not the exit of a loop variable")
             exits.append(positions[value])
         header = [i for i in self.items if i.status[:1] != taken]
         if any(item.status[:1] == left for item in header):
             raise NotWellFormed(f"something runs when the loop {name!r} ends")
-        body = self.conditionals([i for i in self.items if i.status[:1] == taken], 1)
-        header = self.conditionals(header, 0)
+        body_items = [i for i in self.items if i.status[:1] == taken]
+        body = raise_conditionals(raising, self.merges, body_items, 1)
+        header = raise_conditionals(raising, self.merges, header, 0)
         made = {value for item in header for value in item.outputs}
         uses = raising.captured(body, nexts)
         extras = [value for value in uses if value in made]
@@ -274,9 +442,7 @@ class _FrameRaiser:
         outputs = tuple(node.outputs[0] for node in self._exits)
         return raising.absorb(self.items, condition.op, structure, inputs, outputs, rank)
 
-    def _loop_variables(
-        self, starts: dict[int, int], taken: Status
-    ) -> tuple[list[int], list[int], list[int]]:
+    def _loop_variables(self, starts: dict[int, int]) -> tuple[list[int], list[int], list[int]]:
         raising = self._raising
         variables, firsts, nexts = [], [], []
         for node in self._merges:
@@ -286,8 +452,6 @@ class _FrameRaiser:
             back = [self._next[v] for v in node.inputs if v in self._next]
             if len(entered) != 1 or len(back) != 1:
                 raise NotWellFormed(f"{node.op.name!r} does not begin a loop variable")
-            if self.regions.status_of(back[0]) != taken:
-                raise NotWellFormed(f"{back[0].op.name!r} may run when the loop has ended")
             following = raising.seen_through(back[0].inputs[0])
             if following in raising.of_variable:
                 raise NotWellFormed(f"{back[0].op.name!r} passes a reference on")

@@ -23,6 +23,9 @@ Status = tuple[tuple[int, int], ...]
 class NotWellFormed(Exception):
     """Control flow that no loop or conditional stands for: it runs as it is."""
 
+    predicate: int | None = None
+    """What decides whether the part of the step runs that this is about."""
+
 
 class Item:
     """A node of a frame: its inputs are seen through, its control edges lead to items."""
@@ -108,28 +111,6 @@ class Raising:
         return any(
             value in self.variables and self.program.infos[value].dtype.is_ref_dtype
             for value in item.inputs
-        )
-
-    def predicate(self, value: int) -> int:
-        """The value that decides where ``value`` is a predicate: what it is a copy of."""
-        while True:
-            value = self.seen_through(value)
-            producer = self.producers.get(value)
-            if producer is None or producer.op_def.name != "Identity" or producer.control:
-                return value
-            given = self.seen_through(producer.inputs[0])
-            if value in self.stands_for and self._may_be_written(given):
-                raise NotWellFormed(f"{producer.op.name!r} decides, and may change meanwhile")
-            if self.program.infos[given].dtype.is_ref_dtype:
-                return value
-            value = given
-
-    def _may_be_written(self, handle: int) -> bool:
-        """True when something in the step takes the variable for more than its value."""
-        return any(
-            handle in map(self.seen_through, node.inputs)
-            for node in self.program.nodes
-            if not (node.outputs and node.outputs[0] in self.stands_for)
         )
 
     def read_for(self, node: Node, value: int) -> Node | None:

@@ -1,5 +1,8 @@
 """Structured control flow: a whole loop or conditional as one node that holds programs.
 
+A well-formed one is a :class:`Loop` or a :class:`Conditional`. Any other, and one that may block,
+is :class:`Dynamic`: it holds the primitives themselves.
+
 ``passes.structure.raise_control_flow`` makes these nodes of the primitives. Values are numbered
 across the step and the programs inside it; what a program takes from outside it has as a feed, and
 what it hands out as a fetch. Variables are not handed over: a program that touches one names it,
@@ -17,6 +20,7 @@ from runnel.graph.operation import Operation
 from runnel.graph.registry import OpDef
 from runnel.graph.shapes import is_fully_defined
 from runnel.passes.program.program import Node, Program
+from runnel.passes.program.reached_state import ReachedState
 from runnel.passes.program.state_access import StateAccess
 
 
@@ -68,7 +72,27 @@ class Conditional:
         return replace(self, when_true=when_true, when_false=when_false)
 
 
-Structure = Loop | Conditional
+@dataclass(frozen=True, slots=True)
+class Dynamic:
+    """A part of a step that runs by pending counts: primitives, and what they control.
+
+    The node takes ``inputs``, which ``program`` is fed, and gives what that fetches. A value that a
+    branch did not make is dead: None, in both directions.
+    """
+
+    inputs: tuple[int, ...]
+    program: Program
+
+    @property
+    def programs(self) -> tuple[Program]:
+        return (self.program,)
+
+    def with_programs(self, program: Program) -> Dynamic:
+        """This region after a pass has been over its program."""
+        return replace(self, program=program)
+
+
+Structure = Loop | Conditional | Dynamic
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +115,17 @@ _TOUCHED = "touched"
 
 
 @cache
-def _op_def(name: str, stateful: bool, heavy: bool) -> OpDef:
-    return OpDef(
+def _op_def(name: str, stateful: bool, heavy: bool, blocking: bool) -> OpDef:
+    op_def = OpDef(
         name,
         "inputs: Tin",
         "outputs: Tout",
         ["Tin: list(type) >= 0", "Tout: list(type) >= 0"],
-        stateful=stateful,
         heavy=heavy,
+        blocking=blocking,
     )
+    op_def.stateful = stateful  # what runs dynamically need not have an effect
+    return op_def
 
 
 def structured_node(
@@ -121,8 +147,9 @@ def structured_node(
         _STRUCTURE: structure,
         _TOUCHED: touched,
     }
-    kind = "Loop" if isinstance(structure, Loop) else "Conditional"
-    return Node(op, _op_def(kind, stateful, heavy), inputs, outputs, (), attrs)
+    kind = type(structure).__name__
+    op_def = _op_def(kind, stateful, heavy, isinstance(structure, Dynamic))
+    return Node(op, op_def, inputs, outputs, (), attrs)
 
 
 def structure_of(node: Node) -> Structure | None:
@@ -135,13 +162,17 @@ def touched_by(node: Node) -> Touched:
     return node.attrs[_TOUCHED]
 
 
-def map_programs(program: Program, function: Callable[[Program], Program]) -> None:
-    """Puts ``function(inner)`` in place of each program directly inside ``program``."""
+def map_programs(
+    program: Program, function: Callable[[Program], Program], dynamic: bool = True
+) -> None:
+    """Puts ``function(inner)`` in place of each program directly inside ``program``.
+
+    Those of regions that run dynamically only if ``dynamic``.
+    """
     for node in program.nodes:
         structure = structure_of(node)
-        if structure is not None:
-            first, second = structure.programs
-            node.attrs[_STRUCTURE] = structure.with_programs(function(first), function(second))
+        if structure is not None and (dynamic or not isinstance(structure, Dynamic)):
+            node.attrs[_STRUCTURE] = structure.with_programs(*map(function, structure.programs))
 
 
 def nested_nodes(nodes: Any) -> Iterator[Node]:
@@ -160,7 +191,7 @@ def _touched(structure: Structure) -> Touched:
     random: dict[Operation, None] = {}
     reshaped: dict[Operation, None] = {}
     for program in structure.programs:
-        access = StateAccess(program)
+        access = ReachedState(program) if isinstance(structure, Dynamic) else StateAccess(program)
         for node in program.nodes:
             if structure_of(node) is not None:
                 inner = touched_by(node)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from operator import attrgetter
@@ -21,6 +21,7 @@ import jax
 import numpy as np
 
 from runnel.graph.device_set import LogicalDevice
+from runnel.passes.program.program import Node
 from runnel.runtime.compile.compiler import Executable
 from runnel.runtime.compile.spare_buffers import SpareBuffers
 from runnel.runtime.devices.devices import xla_device
@@ -28,13 +29,13 @@ from runnel.runtime.devices.transfer import put
 from runnel.runtime.segment.segment_state import SegmentState
 from runnel.runtime.segment.unconfirmed import Unconfirmed
 from runnel.runtime.segment.variants import Reshaped, Variant, Variants
-from runnel.runtime.state.state import Cell
-from runnel.runtime.state.step_watch import StepWatch
+from runnel.runtime.state.cell import Cell
+from runnel.runtime.state.step_context import StepContext
 
 _value_of = attrgetter("value")
 _NOTHING = type(None)
 
-Explain = Callable[[Executable, list[Any]], None]
+Explain = Callable[[Executable, list[Any], StepContext], None]
 Undo = tuple[Cell, Any, Any]
 """A cell, what it held before a call, and what the call left there."""
 
@@ -43,7 +44,7 @@ class BoundExecutable:
     """An executable, bound to the cells of a session.
 
     ``borrows`` says whether inputs may be the caller's arrays, which must not be in use when a
-    step ends.
+    step ends; ``node`` is what an error names that comes before the call.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class BoundExecutable:
         device: LogicalDevice | None,
         is_accelerator: bool,
         borrows: bool,
+        node: Node,
     ) -> None:
         self._executable = executable
         self._state = state
@@ -65,6 +67,7 @@ class BoundExecutable:
         self._device = device
         self._is_accelerator = is_accelerator
         self._borrows = borrows
+        self._node = node
         self._replaced: list[tuple[int, Cell]] = [
             (position, cell)
             for position, cell in enumerate(state.stored)
@@ -78,7 +81,7 @@ class BoundExecutable:
         self._kept = [state.load_cells[i] for i in executable.kept]
 
     def start(
-        self, inputs: list[Any], explain: Explain, watch: StepWatch | None = None
+        self, inputs: list[Any], explain: Explain, context: StepContext
     ) -> tuple[list[Any], Unconfirmed | None]:
         """Starts a call: its outputs, and what remains to be waited for.
 
@@ -90,31 +93,35 @@ class BoundExecutable:
             arguments = _transferred(arguments, self._device)
         called = None
         if not self._takes_back and not self._draws_by_data:
-            with state.store.lock:
-                if not state.store.writing:
+            with state.task.lock:
+                if not state.task.writing:
                     called = self._call(arguments)
         if called is None:
-            called = self._call_alone(arguments)
+            called = self._call_alone(arguments, context)
         outputs, holds, undo = called
         if executable.constant_outputs:
             outputs = self._with_constants(outputs)
-        # When the checks are known the call has ended, and uses nothing of the caller's.
-        if executable.checked or (
-            self._borrows and any(isinstance(argument, np.ndarray) for argument in arguments)
-        ):
-            return outputs, Unconfirmed(partial(self._confirm, holds, undo, inputs, explain, watch))
+        if executable.checked:
+            check = partial(self._confirm, holds, undo, inputs, explain, context)
+            return outputs, Unconfirmed(check)
+        if self._borrows and any(isinstance(argument, np.ndarray) for argument in arguments):
+            return outputs, Unconfirmed(None, arrays=[holds])  # which is there at the end
         return outputs, None
 
-    def _call_alone(self, arguments: list[Any]) -> tuple[list[Any], Any, list[Undo]]:
+    def _call_alone(
+        self, arguments: list[Any], context: StepContext
+    ) -> tuple[list[Any], Any, list[Undo]]:
         """Makes the call when no other step is in the middle of writing the same state.
 
         What a failed check has to take back, and what the call itself says of random streams, is
         seen to before another step can write there: that waits for the call.
         """
         state = self._state
-        release = state.writers.acquire() if state.writers is not None else ()
+        release: Iterable[None] = ()
+        if state.writers is not None:
+            release = state.writers.acquire(context, self._node)
         try:
-            with state.store.lock:
+            with state.task.lock:
                 outputs, holds, undo = self._call(arguments)
             if self._draws_by_data:
                 outputs = self._advance_streams(outputs, undo)
@@ -187,18 +194,17 @@ class BoundExecutable:
         undo: list[Undo],
         inputs: list[Any],
         explain: Explain,
-        watch: StepWatch | None,
+        context: StepContext,
     ) -> None:
         """Waits for the checks; a failed one is taken back and explained."""
         if np.asarray(holds):  # bool() of an array of JAX takes five times as long
             return
         self._take_back(undo)
-        if watch is not None:
-            watch.require_time(self._executable.checked[-1])
-        explain(self._executable, inputs)
+        context.require_time(self._executable.checked[-1])
+        explain(self._executable, inputs, context)
 
     def _take_back(self, undo: list[Undo]) -> None:
-        with self._state.store.lock:
+        with self._state.task.lock:
             for cell, old, new in undo:
                 if cell.value is new:  # and not what another step has left
                     cell.value = old

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.runtime.state.step_watch import StepWatch
+from runnel.runtime.state.step_context import StepContext
 
 _SECONDS = 0.02
 _MOST = 1 << 30
@@ -29,18 +29,18 @@ _running: dict[int, _Run] = {}
 
 
 class _Run:
-    __slots__ = ("watch", "asked")
+    __slots__ = ("context", "asked")
 
-    def __init__(self, watch: StepWatch) -> None:
-        self.watch = watch
+    def __init__(self, context: StepContext) -> None:
+        self.context = context
         self.asked = time.perf_counter()
 
 
 @contextmanager
-def watched(watch: StepWatch) -> Iterator[np.int32]:
-    """A number for a run of a compiled segment, by which its loops ask about ``watch``."""
+def watched(context: StepContext) -> Iterator[np.int32]:
+    """A number for a run of a compiled segment, by which its loops ask about ``context``."""
     number = next(_numbers) % (1 << 31)
-    _running[number] = _Run(watch)
+    _running[number] = _Run(context)
     try:
         yield np.int32(number)
     finally:
@@ -52,7 +52,7 @@ def _next_quantum(number: Any, count: Any) -> np.int32:
     run = _running.get(int(number))
     if run is None:  # nobody waits for it any more
         return np.int32(_MOST)
-    if run.watch.must_stop():
+    if run.context.must_stop():
         return np.int32(0)
     now = time.perf_counter()
     elapsed, run.asked = now - run.asked, now

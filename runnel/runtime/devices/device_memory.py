@@ -14,7 +14,7 @@ from typing import Any
 from runnel.graph import errors
 from runnel.graph.operation import Operation
 from runnel.passes.program.program import Node
-from runnel.runtime.state.state import Cell
+from runnel.runtime.state.cell import Cell
 
 _ADVICE = (
     "Use a smaller batch, place a part of the model on another device (tf.device), or keep less: "

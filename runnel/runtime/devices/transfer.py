@@ -1,4 +1,4 @@
-"""Moving a value to the memory of a device: the in-process end of Send and Recv.
+"""Moving a value to the memory of a device: the one path between devices of a process.
 
 A transfer is started and not waited for. JAX orders it after the computation that makes the value
 and before those that use it, copies from device to device where the hardware can, and the step goes
@@ -12,9 +12,6 @@ from typing import Any
 import numpy as np
 
 from runnel.graph.device_set import LogicalDevice
-from runnel.ops.send_recv import rendezvous_key
-from runnel.passes.placement.partition import Partition
-from runnel.passes.program.program import Node
 from runnel.runtime.devices.devices import xla_device
 
 
@@ -27,28 +24,21 @@ def put(value: Any, target: Any) -> Any:
 
 
 class Transfer:
-    """One Send and its Recv: value ``source`` is handed to ``device`` as value ``received``."""
+    """One value that crosses: value ``source`` is handed to ``device`` as value ``received``."""
 
-    __slots__ = ("source", "received", "device", "key", "by_value", "_target")
+    __slots__ = ("source", "received", "device", "name", "by_value", "_target")
 
     def __init__(
-        self, source: int, received: int, device: LogicalDevice, key: str, by_value: bool
+        self, source: int, received: int, device: LogicalDevice, name: str, by_value: bool
     ) -> None:
         self.source = source
         self.received = received
         self.device = device
-        self.key = key
-        """The rendezvous key."""
+        self.name = name
+        """What is sent, and from where, for people."""
         self.by_value = by_value
         """True when the receiver only wants to know the value, on the host."""
         self._target: Any = None
-
-    @classmethod
-    def of(cls, partition: Partition, send: Node, by_value: bool) -> Transfer:
-        """What ``send`` and its Recv do."""
-        recv = partition.recv_of[send]
-        key = rendezvous_key(send.attrs)
-        return cls(send.inputs[0], recv.outputs[0], partition.device_of[recv], key, by_value)
 
     def start(self, value: Any) -> Any:
         """``value`` as the receiver takes it; the copy may still be on its way."""
@@ -67,4 +57,4 @@ class Transfer:
         return put(value, target)
 
     def __repr__(self) -> str:
-        return f"<Transfer {self.key}>"
+        return f"<Transfer {self.name} to {self.device.short_name}>"

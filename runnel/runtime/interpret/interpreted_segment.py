@@ -2,51 +2,59 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from typing import Any
 
 import numpy as np
 
-from runnel.runtime.interpret.interpreter import interpret, interpret_until, missing_variable
+from runnel.passes.program.program import Node
+from runnel.runtime.interpret.interpreter import interpret, interpret_watched, missing_variable
 from runnel.runtime.segment.code import Code
 from runnel.runtime.segment.segment_state import SegmentState
-from runnel.runtime.state.state import as_numpy, owned, store_all
-from runnel.runtime.state.step_watch import StepWatch
+from runnel.runtime.state.cell import as_numpy, owned, store_all
+from runnel.runtime.state.step_context import StepContext
+
+_LONG_SECONDS = 0.02
 
 
 class InterpretedSegment:
     """Instructions, bound to the cells of a session.
 
-    ``inside`` says that it runs as a part of something interpreted, which has NumPy's warnings off.
+    ``node`` is what an error names that comes before any instruction. ``inside`` says that it runs
+    as a part of something interpreted, which has NumPy's warnings off.
     """
 
-    def __init__(self, code: Code, state: SegmentState, inside: bool = False) -> None:
+    def __init__(self, code: Code, state: SegmentState, node: Node, inside: bool = False) -> None:
         self._code = code
         self._state = state
         self._inside = inside
+        self._node = node
+        self._takes_long = True
+        """Whether the last run took so long that the step is to be looked at while it runs."""
 
-    def run(self, inputs: list[Any], deadline: float | None, observer: Any) -> list[Any]:
+    def run(self, inputs: list[Any], context: StepContext) -> list[Any]:
         """The outputs for ``inputs``; state is read and replaced."""
         state = self._state
         if state.writers is None:
-            return self._run_locked(inputs, deadline, observer)
-        release = state.writers.acquire()
+            return self._run_locked(inputs, context)
+        release = state.writers.acquire(context, self._node)
         try:
-            return self._run_locked(inputs, deadline, observer)
+            return self._run_locked(inputs, context)
         finally:
             deque(release, 0)
 
-    def _run_locked(self, inputs: list[Any], deadline: float | None, observer: Any) -> list[Any]:
+    def _run_locked(self, inputs: list[Any], context: StepContext) -> list[Any]:
         code, state = self._code, self._state
-        slots = self.slots(inputs, deadline, observer)
+        slots = self.slots(inputs, context)
         if state.written:
             values: list[Any] = [owned(slots[slot]) for slot in state.store_slots]
             values += [cell.value.skip(slots[drawn]) for cell, _, drawn in state.streams]
-            with state.store.lock:
+            with state.task.lock:
                 store_all(state.written, values)
         return [slots[slot] for slot in code.outputs]
 
-    def slots(self, inputs: list[Any], deadline: float | None, observer: Any) -> list[Any]:
+    def slots(self, inputs: list[Any], context: StepContext) -> list[Any]:
         """The slots after the instructions have run; no state has changed yet."""
         code, state = self._code, self._state
         slots = code.template.copy()
@@ -55,7 +63,7 @@ class InterpretedSegment:
         if state.loads or state.streams:
             # Looking at a buffer that another step donates meanwhile is safe: JAX leaves a
             # buffer that someone is looking at alone, and gives that step a copy.
-            with state.store.lock:
+            with state.task.lock:
                 for cell, slot, variable, node in state.loads:
                     value = cell.value
                     if value is None:
@@ -66,17 +74,18 @@ class InterpretedSegment:
                 for cell, slot, _ in state.streams:
                     slots[slot] = cell.value.words()
         if code.watch is not None:
-            slots[code.watch] = StepWatch(state.store, deadline, observer)
+            slots[code.watch] = context
         if self._inside:
-            self._interpret(slots, deadline, observer)
+            self._interpret(slots, context)
         else:
             with np.errstate(all="ignore"):
-                self._interpret(slots, deadline, observer)
+                self._interpret(slots, context)
         return slots
 
-    def _interpret(self, slots: list[Any], deadline: float | None, observer: Any) -> None:
-        if deadline is None and observer is None:
-            interpret(self._code.instructions, slots)
+    def _interpret(self, slots: list[Any], context: StepContext) -> None:
+        start = time.perf_counter()
+        if self._takes_long or context.deadline is not None or context.observer is not None:
+            interpret_watched(self._code.instructions, slots, context)
         else:
-            limit = float("inf") if deadline is None else deadline
-            interpret_until(self._code.instructions, slots, limit, observer)
+            interpret(self._code.instructions, slots)
+        self._takes_long = time.perf_counter() - start > _LONG_SECONDS

@@ -13,6 +13,7 @@ from runnel.graph.operation import Operation
 from runnel.graph.shapes import format_dims
 from runnel.passes.program.kernel_call import CheckFailed
 from runnel.passes.program.program import Node
+from runnel.runtime.state.step_context import StepContext
 
 if TYPE_CHECKING:
     from runnel.runtime.segment.code import Instruction
@@ -35,32 +36,19 @@ def interpret(instructions: list[Instruction], slots: list[Any]) -> None:
         raise as_op_error(error, node, [slots[slot] for slot in args]) from error
 
 
-def interpret_until(
-    instructions: list[Instruction], slots: list[Any], deadline: float, observer: Any = None
+def interpret_watched(
+    instructions: list[Instruction], slots: list[Any], context: StepContext
 ) -> None:
-    """Like :func:`interpret`, with a deadline (``time.monotonic``) and an observer.
-
-    ``observer.operation(node, start_ns, end_ns, outputs)`` is called after each instruction.
-    """
+    """Like :func:`interpret`, looking at the step and telling its observer at each instruction."""
+    observer = context.observer
     for instruction in instructions:
-        require_time(deadline, instruction.node)
+        context.require_time(instruction.node)
         start = time.perf_counter_ns()
         interpret([instruction], slots)
         if observer is not None:
             out = instruction.out if type(instruction.out) is tuple else (instruction.out,)
             end = time.perf_counter_ns()
             observer.operation(instruction.node, start, end, [slots[slot] for slot in out])
-
-
-def require_time(deadline: float, node: Node) -> None:
-    """An error when the deadline (``time.monotonic``) of a step has passed before ``node``."""
-    if time.monotonic() > deadline:
-        raise errors.DeadlineExceededError(
-            None,
-            node.op,
-            f"The step ran out of time before {node.op.name!r}. RunOptions.timeout_in_ms, or "
-            "ConfigProto.operation_timeout_in_ms for every step of a session, sets the limit",
-        )
 
 
 def as_op_error(error: Exception, node: Node, inputs: Sequence[Any]) -> Exception:

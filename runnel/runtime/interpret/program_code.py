@@ -24,7 +24,7 @@ from runnel.runtime.interpret import verification
 from runnel.runtime.interpret.function_writer import FunctionWriter
 from runnel.runtime.interpret.interpreter import missing_variable
 from runnel.runtime.interpret.scalar_code import expression, is_number
-from runnel.runtime.state.state import as_numpy
+from runnel.runtime.state.cell import as_numpy
 
 if TYPE_CHECKING:
     from runnel.runtime.segment.stretch import Stretch, Stretches
@@ -160,7 +160,7 @@ class ProgramWriter:
         targets = [*(f"w{value}" for value in stretch.outputs), *written, *counts]
         assigned = f"{', '.join(targets)}, = " if targets else ""
         call = self._bind("t", stretch.run)
-        self._line(f"{assigned}{call}([{', '.join(given)}], watch.deadline, watch.observer)", node)
+        self._line(f"{assigned}{call}([{', '.join(given)}], context)", node)
         for value in stretch.outputs:
             name = self._names[value] = f"w{value}"
             if value in on_host:
@@ -230,7 +230,7 @@ class ProgramWriter:
         if self._observed:
             name = self._bind("n", node)
             outputs = ", ".join(f"{t}" for t in targets)
-            self._line(f"watch.observer.operation({name}, start, clock(), [{outputs}])")
+            self._line(f"context.observer.operation({name}, start, clock(), [{outputs}])")
 
     def _write_read(self, node: Node, variable: Operation) -> None:
         name = f"w{node.outputs[0]}"
@@ -256,7 +256,7 @@ class ProgramWriter:
         fixed = {v for v in node.inputs if v in self._fixed or self._names[v].startswith("c")}
         call = self._bind("k", self._write_nested_function(node, fixed))
         streams = [self._streams[op] for op in touched.random]
-        given = ["watch", *arguments, *(self._state[v] for v in touched.variables)]
+        given = ["context", *arguments, *(self._state[v] for v in touched.variables)]
         given += [stream for stream, _ in streams]
         counts = [f"count{i}" for i in range(len(streams))]
         targets = [self._state[v] for v in touched.writes]

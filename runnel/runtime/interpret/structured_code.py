@@ -29,14 +29,14 @@ from runnel.passes.structure.structured import Conditional, Loop, structure_of, 
 from runnel.runtime.interpret.function_writer import FunctionWriter
 from runnel.runtime.interpret.program_code import ProgramWriter
 from runnel.runtime.interpret.scalar_code import is_number
-from runnel.runtime.state.step_watch import StepWatch, now
+from runnel.runtime.state.step_context import StepContext, now
 
 if TYPE_CHECKING:
     from runnel.runtime.segment.stretch import Stretches
 
 
 class StructuredCall:
-    """A structured node, as a function of a watch, its inputs, variables and random streams."""
+    """A structured node, as a function of a context, its inputs, variables and random streams."""
 
     __slots__ = ("_node", "_infos", "_device", "_stretches", "_fixed", "_function", "_observed")
 
@@ -57,11 +57,11 @@ class StructuredCall:
         self._function: Callable[..., Any] | None = None
         self._observed: Callable[..., Any] | None = None
 
-    def __call__(self, watch: StepWatch, *args: Any) -> Any:
-        return self.function(watch.observer is not None)(watch, *args)
+    def __call__(self, context: StepContext, *args: Any) -> Any:
+        return self.function(context.observer is not None)(context, *args)
 
     def function(self, observed: bool) -> Callable[..., Any]:
-        """The Python function; one that is observed tells the watch of each operation."""
+        """The Python function; one that is observed tells the step's observer of each operation."""
         if observed:
             if self._observed is None:
                 self._observed = self._write(True)
@@ -112,7 +112,7 @@ class _Writer:
     def function(self) -> Callable[..., Any]:
         node = self._node
         arguments = [f"a{i}" for i in range(len(node.inputs))]
-        parameters = ["watch", *arguments, *self._state.values()]
+        parameters = ["context", *arguments, *self._state.values()]
         parameters += [stream for stream, _ in self._streams.values()]
         for _, drawn in self._streams.values():
             self._line(f"{drawn} = 0")
@@ -120,7 +120,7 @@ class _Writer:
         if isinstance(structure, Loop):
             results = self._write_loop(structure, arguments)
         else:
-            assert structure is not None
+            assert isinstance(structure, Conditional)
             results = self._write_conditional(structure, arguments)
         results = [
             *(self._state[variable] for variable in touched_by(node).writes),
@@ -144,8 +144,7 @@ class _Writer:
             constant = dict(zip(loop.invariants, invariants, strict=True))
             arrays = {v: name for v, name in constant.items() if self._infos[v].dims != ()}
             self._programs.place(loop.programs, arrays, fixed, touched_by(self._node).writes)
-        self._line("store = watch.store")
-        self._line("deadline = watch.deadline")
+        self._line("deadline = context.deadline")
         node = self._out.bind("n", self._node)
         self._out.bind_as("now", now)
         self._out.begin("while True:")
@@ -154,8 +153,8 @@ class _Writer:
         self._line(f"if not {predicate}: break", self._node)
         following = self._programs.write(loop.body, [*inside, *extras], fixed, settles=False)
         self._write_moves(loop, variables, following, fixed)
-        self._line("if store.closed or (deadline is not None and now() > deadline):")
-        self._line(f"    watch.require_time({node})", self._node)
+        self._line("if context.cancelled or (deadline is not None and now() > deadline):")
+        self._line(f"    context.require_time({node})", self._node)
         self._out.end()
         # Also those that nobody takes: when they are there, nothing is in use any more.
         for name, value in zip(variables, loop.variables, strict=True):

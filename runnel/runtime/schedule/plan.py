@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +14,9 @@ from runnel.graph import errors
 from runnel.graph.device_set import LogicalDevice
 from runnel.graph.dtypes import DType, float32
 from runnel.graph.operation import Operation, Tensor
-from runnel.passes.clusters.cluster import cluster
-from runnel.passes.placement.partition import devices_of_nodes, partition, spans_devices
+from runnel.passes.clusters.cluster import Segment
+from runnel.passes.clusters.units import Unit, cut, is_constant
+from runnel.passes.placement.partition import computes_on_several, devices_of_nodes
 from runnel.passes.placement.placement import Placement
 from runnel.passes.program.program import Program
 from runnel.passes.program.prune import prune
@@ -23,29 +25,18 @@ from runnel.passes.program.variable_reads import explicit_reads
 from runnel.passes.rewrites.mixed_precision import mixed_precision
 from runnel.passes.rewrites.rewrite import optimize, rewrite
 from runnel.passes.structure.raise_control_flow import raise_control_flow
+from runnel.passes.structure.structured import Dynamic, structure_of
 from runnel.runtime.devices.device_memory import device_error
 from runnel.runtime.devices.session_devices import SessionDevices
-from runnel.runtime.dynamic.dataflow import DYNAMIC_OPS, DataflowPlan
+from runnel.runtime.dynamic.region import DynamicRegion
 from runnel.runtime.interpret.interpreter import uninitialized
-from runnel.runtime.schedule.device_schedule import DeviceSchedule
-from runnel.runtime.schedule.straight_line import StraightLine, WholeStep
-from runnel.runtime.schedule.waiting_plan import WaitingPlan
+from runnel.runtime.schedule.region_unit import RegionUnit
+from runnel.runtime.schedule.schedule import Schedule, WholeStep
+from runnel.runtime.schedule.unit import BlockingUnit, BoundUnit, SegmentUnit
 from runnel.runtime.segment.tiers import ALWAYS, SegmentRunner
-from runnel.runtime.state.random_streams import RandomStreams
-from runnel.runtime.state.state import Cell, StateStore, as_numpy
-
-
-class Executor(Protocol):
-    """What runs a prepared step."""
-
-    @property
-    def runners(self) -> Sequence[SegmentRunner]:
-        """The segments that may be compiled."""
-        ...
-
-    def run(self, values: dict[int, Any], deadline: float | None, observer: Any) -> None:
-        """Adds to ``values``, which hold what was fed, at least what is fetched."""
-        ...
+from runnel.runtime.state.cell import Cell, as_numpy
+from runnel.runtime.state.step_context import StepContext
+from runnel.runtime.state.task_state import TaskState
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +45,7 @@ class _Ready:
 
     feeds: list[int]
     fetches: tuple[int, ...]
-    executor: Executor
+    schedule: Schedule
     fetched_cells: dict[int, tuple[Cell, Operation]]
     """Variables that are fetched: they are read when everything else has run."""
     whole: WholeStep | None
@@ -78,8 +69,7 @@ class StepPlan:
         fetches: Sequence[Tensor],
         targets: Iterable[Operation],
         feeds: Sequence[Tensor],
-        store: StateStore,
-        streams: RandomStreams,
+        task: TaskState,
         devices: SessionDevices,
         mode: str,
         optimizer: bool,
@@ -88,12 +78,14 @@ class StepPlan:
         precision: DType | None = None,
     ) -> None:
         self._build = (tuple(fetches), tuple(targets), tuple(feeds), frozenset(done))
-        self._environment = (store, streams, devices, mode)
+        self._task = task
+        self._devices = devices
+        self._mode = mode
         self._placement: Placement | None = None
         self._placed = False
         self._optimizer = optimizer
         self._raises = raises
-        """Whether loops and conditionals are raised, or all left to the event-driven executor."""
+        """Whether loops and conditionals are raised, or all run dynamically."""
         self._precision = None if precision is float32 else precision
         self._runs = 0
         # One thread prepares the plan again; others run what there is meanwhile.
@@ -101,62 +93,32 @@ class StepPlan:
         # What is compiled at once is optimized at once: it must not be compiled twice.
         self._optimized = mode == ALWAYS or devices.default.device_type != "CPU"
         self._prepare()
-        if not self._optimized and any(r.is_heavy for r in self._ready.executor.runners):
+        if not self._optimized and any(r.is_heavy for r in self._ready.schedule.runners):
             self._optimized = True
             self._prepare()
 
     def _prepare(self) -> None:
         fetches, targets, feeds, done = self._build
-        store, streams, devices, _ = self._environment
         program = prune(fetches, targets, feeds, done)
         if not self._placed:
-            self._placement = devices.place(program)
+            self._placement = self._devices.place(program)
             self._placed = True
-        executor: Executor
-        fetched_cells = {}
-        raised = self._without_primitives(program)
-        if raised is None:
-            if self._precision is not None:
-                program = mixed_precision(program, self._precision)
-            if self._optimizer:
-                program = rewrite(program)
-            executor = self._dataflow(program)
-            self._optimized = True
-        else:
-            program = self._rewritten(raised)
-            program, executor, access = self._executor(program)
-            fetched_cells = {
-                number: (store.cell(access.variable_of[number]), access.variable_of[number])
-                for number in program.fetches
-                if number in access.handles
-            }
+        swaps = self._devices.default.device_type != "CPU"
+        placement = self._placement
+        spans = None if placement is None else partial(computes_on_several, placement=placement)
+        program = raise_control_flow(program, swaps, self._raises, spans)
+        program = self._rewritten(program)
+        access = StateAccess(program)
+        schedule = self._schedule(program, access)
+        fetched_cells = {
+            number: (self._task.cell(access.variable_of[number]), access.variable_of[number])
+            for number in program.fetches
+            if number in access.handles
+        }
         numbers = [program.feeds[tensor] for tensor in feeds]
         # One assignment, so that a concurrent run sees the old plan or the new one.
-        whole = None
-        if isinstance(executor, StraightLine) and not fetched_cells:
-            whole = executor.as_whole(numbers, program.fetches)
-        self._ready = _Ready(numbers, program.fetches, executor, fetched_cells, whole)
-
-    def _dataflow(self, program: Program) -> DataflowPlan:
-        store, streams, devices, mode = self._environment
-        placement = self._placement
-        device_of = None
-        if placement is not None:
-            device_of = {node: placement.device_of(node.op) for node in program.nodes}
-        kind = devices.default.device_type
-        return DataflowPlan(program, store, streams, kind, mode, device_of)
-
-    def _without_primitives(self, program: Program) -> Program | None:
-        """``program`` with loops and conditionals raised; None if some must run dynamically."""
-        if not any(node.op_def.name in DYNAMIC_OPS for node in program.nodes):
-            return program
-        raised = None
-        if self._raises:
-            swaps = self._environment[2].default.device_type != "CPU"
-            raised = raise_control_flow(program, swaps)
-        if raised is not None and self._placement and spans_devices(raised, self._placement):
-            return None
-        return raised
+        whole = None if fetched_cells else schedule.as_whole(numbers, program.fetches)
+        self._ready = _Ready(numbers, program.fetches, schedule, fetched_cells, whole)
 
     def _rewritten(self, program: Program) -> Program:
         program = explicit_reads(program)
@@ -168,48 +130,73 @@ class StepPlan:
                 program = optimize(program)
         return program
 
-    def _executor(self, program: Program) -> tuple[Program, Executor, StateAccess]:
-        """The simplest executor that can run ``program``, which it may partition first."""
-        store, streams, devices, mode = self._environment
-        device, placement = devices.default.device_type, self._placement
-        if any(node.op_def.blocking for node in program.nodes):
-            access = StateAccess(program)
-            device_of = None if placement is None else devices_of_nodes(program, placement)
-            waiting = WaitingPlan(program, access, store, device, mode, streams, device_of)
-            return program, waiting, access
-        parted = None if placement is None else partition(program, placement)
-        if parted is not None:
-            program = parted.program
-        access = StateAccess(program)
-        segments = cluster(program, access, device, None if parted is None else parted.device_of)
-        runners = [
-            SegmentRunner(program, segment, access, store, device, mode, streams)
-            for segment in segments
-        ]
-        if parted is None:
-            return program, StraightLine(runners), access
-        return program, DeviceSchedule(parted, access, runners), access
+    def _schedule(self, program: Program, access: StateAccess) -> Schedule:
+        """The units of ``program``, bound to the state of the task."""
+        device, placement = self._devices.default.device_type, self._placement
+        device_of = None if placement is None else devices_of_nodes(program, placement)
+        fed = set(program.feeds.values())
+        units: list[BoundUnit] = []
+        for place, unit in enumerate(cut(program, access, device, device_of)):
+            units.append(self._bound(unit, place, program, access, fed))
+        constants: dict[int, Any] = {}
+        if len(units) != 1 or not isinstance(units[0], SegmentUnit):
+            constants = {n.outputs[0]: n.attrs["value"] for n in program.nodes if is_constant(n)}
+        host = None if device_of is None else device_of.host
+        return Schedule(units, program, constants, host)
 
-    def run(
-        self, feeds: list[Any], deadline: float | None = None, observer: Any = None
-    ) -> list[Any]:
+    def _bound(
+        self, unit: Unit, place: int, program: Program, access: StateAccess, fed: set[int]
+    ) -> BoundUnit:
+        device, content = self._devices.default.device_type, unit.content
+        if isinstance(content, Segment):
+            # What comes from a queue is not the caller's: it need not be free at the end.
+            borrows = not fed.isdisjoint(unit.inputs)
+            runner = SegmentRunner(
+                program, content, access, self._task, device, self._mode, borrows
+            )
+            return SegmentUnit(unit, place, runner)
+        region = structure_of(content)
+        if not isinstance(region, Dynamic):
+            return BlockingUnit(unit, place, program.infos)
+        placed = None
+        if self._placement is not None:
+            placed = {node: self._placement.device_of(node.op) for node in region.program.nodes}
+        return RegionUnit(
+            unit,
+            place,
+            DynamicRegion(region.program, region.inputs, self._task, device, self._mode, placed),
+        )
+
+    def run(self, feeds: list[Any], context: StepContext) -> list[Any]:
         """The fetched values, as arrays that belong to the caller."""
         self._runs += 1
         if self._runs > 1 and not self._optimized and self._optimizer:
             self._optimize()
         ready = self._ready
         if ready.whole is not None:
-            return _to_caller(ready.whole.run(feeds, deadline, observer))
+            return _to_caller(ready.whole(feeds, context))
         values = dict(zip(ready.feeds, feeds, strict=True))
-        ready.executor.run(values, deadline, observer)
+        ready.schedule.run(values, context)
         if ready.fetched_cells:
             self._read_fetched_variables(ready, values)
-        return _to_caller([values[number] for number in ready.fetches])
+        fetched = [values[number] for number in ready.fetches]
+        if any(value is None for value in fetched):
+            raise self._without_value(fetched)
+        return _to_caller(fetched)
+
+    def _without_value(self, fetched: list[Any]) -> errors.OpError:
+        """The error for fetching something in a branch that was not taken."""
+        from runnel.control_flow.context import how_to_bring_out
+
+        place = next(i for i, value in enumerate(fetched) if value is None)
+        op = self._build[0][place].op
+        message = f"{op.name!r} was fetched, but has no value: a branch was not taken. "
+        return errors.InvalidArgumentError(None, op, message + how_to_bring_out(op))
 
     @property
-    def executor(self) -> Executor:
+    def schedule(self) -> Schedule:
         """What runs the step."""
-        return self._ready.executor
+        return self._ready.schedule
 
     @property
     def feeds(self) -> tuple[Tensor, ...]:
@@ -219,14 +206,14 @@ class StepPlan:
     def device_of(self, op: Operation) -> LogicalDevice:
         """Where ``op`` runs in this plan."""
         placed = self._placement.placed.get(op) if self._placement is not None else None
-        return placed.device if placed is not None else self._environment[2].default
+        return placed.device if placed is not None else self._devices.default
 
     def device_error(self, error: Exception) -> errors.OpError:
         """The error for a device that failed while nobody was waiting for it."""
         nodes = prune(*self._build).nodes
         names = dict.fromkeys(self.device_of(node.op).name for node in nodes)
-        with self._environment[0].lock:
-            lost = [v for runner in self._ready.executor.runners for v in runner.forget_lost()]
+        with self._task.lock:
+            lost = [v for runner in self._ready.schedule.runners for v in runner.forget_lost()]
         return device_error(error, nodes, " and ".join(names), lost)
 
     def operations(self) -> list[Operation]:
@@ -243,7 +230,7 @@ class StepPlan:
                 self._prepare_lock.release()
 
     def _read_fetched_variables(self, ready: _Ready, values: dict[int, Any]) -> None:
-        with self._environment[0].lock:
+        with self._task.lock:
             for number, (cell, variable) in ready.fetched_cells.items():
                 if cell.value is None:
                     raise uninitialized(variable, "it is fetched")

@@ -64,7 +64,7 @@ class Code:
     streams: list[tuple[Operation, int, int]] = field(default_factory=list)
     """(random op, slot of its stream, slot of the counters that it advanced by)."""
     watch: int | None = None
-    """The slot of what loops look at: a ``StepWatch``, or compiled the number of the run."""
+    """The slot of what loops look at: the step's context, or compiled the number of the run."""
 
 
 @dataclass(frozen=True, slots=True)

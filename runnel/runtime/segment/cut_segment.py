@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from runnel.passes.clusters.cluster import Segment, cluster
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import StateAccess
+from runnel.runtime.state.step_context import StepContext
 
 
 class Runner(Protocol):
@@ -22,7 +23,7 @@ class Runner(Protocol):
 
     segment: Segment
 
-    def run(self, inputs: list[Any], deadline: float | None, observer: Any) -> list[Any]:
+    def run(self, inputs: list[Any], context: StepContext) -> list[Any]:
         """The outputs for ``inputs``."""
         ...
 
@@ -37,11 +38,11 @@ class CutSegment:
             (piece.run, piece.segment.inputs, piece.segment.outputs) for piece in pieces
         ]
 
-    def run(self, inputs: list[Any], deadline: float | None, observer: Any) -> list[Any]:
+    def run(self, inputs: list[Any], context: StepContext) -> list[Any]:
         """The outputs for ``inputs``; each piece stores what it has changed."""
         values = dict(zip(self._inputs, inputs, strict=True))
         for run, taken, given in self._pieces:
-            results = run([values[value] for value in taken], deadline, observer)
+            results = run([values[value] for value in taken], context)
             values.update(zip(given, results, strict=True))
         return [values[value] for value in self._outputs]
 

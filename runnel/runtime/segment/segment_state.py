@@ -1,4 +1,4 @@
-"""The state of a session that a segment touches."""
+"""The state of a task that a segment touches."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Any
 from runnel.graph.operation import Operation
 from runnel.runtime.interpret.interpreter import missing_variable
 from runnel.runtime.segment.code import Code
-from runnel.runtime.state.random_streams import RandomStreams
-from runnel.runtime.state.state import Cell, StateStore, WriterLocks
+from runnel.runtime.state.cell import Cell, WriterLocks
+from runnel.runtime.state.task_state import TaskState
 
 
 class SegmentState:
     """The cells that a segment loads from and stores into: variables, and random streams."""
 
-    def __init__(self, code: Code, store: StateStore, streams: RandomStreams) -> None:
-        self.store = store
-        self.loads = [(store.cell(v), slot, v, node) for v, slot, node in code.loads]
+    def __init__(self, code: Code, task: TaskState) -> None:
+        self.task = task
+        self.loads = [(task.cell(v), slot, v, node) for v, slot, node in code.loads]
         """For each variable that is read: cell, slot, the variable, and the node that needs it.
 
         There is no such node where only a branch or a loop uses the variable: it may be without
         a value, if that branch is not taken."""
         self.load_cells = [cell for cell, *_ in self.loads]
         self.optional = [cell for cell, _, _, node in self.loads if node is None]
-        self.stored = [store.cell(v) for v, _ in code.stores]
+        self.stored = [task.cell(v) for v, _ in code.stores]
         self.store_slots = [slot for _, slot in code.stores]
         self._stored_variables = [variable for variable, _ in code.stores]
-        store.note_shape_changes([store.cell(v) for v in code.reshaped])
-        self.streams = [(streams.cell(op), slot, drawn) for op, slot, drawn in code.streams]
+        task.note_shape_changes([task.cell(v) for v in code.reshaped])
+        self.streams = [(task.streams.cell(op), slot, drawn) for op, slot, drawn in code.streams]
         self.written = [*self.stored, *(cell for cell, *_ in self.streams)]
-        self.writers = WriterLocks(self.written, store) if self.written else None
+        self.writers = WriterLocks(self.written, task.writing) if self.written else None
 
     def require_values(self, values: list[Any]) -> None:
         """An error that names the first variable that has no value and needs one."""

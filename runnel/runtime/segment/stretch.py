@@ -26,6 +26,7 @@ from runnel.passes.structure.structured import structure_of
 from runnel.runtime.devices.devices import xla_device
 from runnel.runtime.devices.transfer import put
 from runnel.runtime.segment.code import Passed
+from runnel.runtime.state.step_context import StepContext
 
 _FEW_NODES = 3
 """Operations on arrays from which on a stretch may be worth a call of its own."""
@@ -44,7 +45,7 @@ class StretchRunner(Protocol):
         """True when it has been compiled, for whatever shapes."""
         ...
 
-    def run(self, inputs: list[Any], deadline: float | None, observer: Any) -> list[Any]:
+    def run(self, inputs: list[Any], context: StepContext) -> list[Any]:
         """The outputs for ``inputs``."""
         ...
 

@@ -35,18 +35,15 @@ from runnel.runtime.devices.device_memory import (
 )
 from runnel.runtime.devices.devices import xla_device
 from runnel.runtime.interpret.interpreted_segment import InterpretedSegment
-from runnel.runtime.interpret.interpreter import (
-    require_time,
-)
 from runnel.runtime.segment.code import Code, Passed, lower, pass_state
 from runnel.runtime.segment.cut_segment import CutSegment, cut_around
 from runnel.runtime.segment.segment_state import SegmentState
 from runnel.runtime.segment.stretch import Stretches
 from runnel.runtime.segment.unconfirmed import Unconfirmed
 from runnel.runtime.segment.variants import Reshaped, Variant, Variants
-from runnel.runtime.state.random_streams import RandomStreams
-from runnel.runtime.state.state import StateStore
-from runnel.runtime.state.step_watch import StepWatch
+from runnel.runtime.state.cell import held_within
+from runnel.runtime.state.step_context import StepContext
+from runnel.runtime.state.task_state import TaskState
 
 if TYPE_CHECKING:
     from runnel.runtime.compile.bound_executable import BoundExecutable
@@ -76,17 +73,16 @@ class SegmentRunner:
         program: Program,
         segment: Segment,
         access: StateAccess,
-        store: StateStore,
+        task: TaskState,
         device: str,
         mode: str,
-        streams: RandomStreams,
         borrows: bool = True,
         passes_state: bool = False,
     ) -> None:
         self.segment = segment
         self._program = program
         self._access = access
-        self._store = store
+        self._task = task
         self._device = device if segment.device is None else segment.device.device_type
         self._mode = mode if segment.compilable else NEVER
         self._compiled_code: Code | None = None
@@ -94,9 +90,7 @@ class SegmentRunner:
         self._passes_state = passes_state
         self.passed = Passed([], [], [])
         self._stretches: Stretches | None = None
-        self._alike = partial(
-            SegmentRunner, store=store, device=device, mode=mode, streams=streams, borrows=borrows
-        )
+        self._alike = partial(SegmentRunner, task=task, device=device, mode=mode, borrows=borrows)
         """Makes runners of other segments for the same session."""
         self._cuts: dict[Node, CutSegment] = {}
         if not segment.compilable and mode != NEVER:
@@ -111,12 +105,12 @@ class SegmentRunner:
             self._code = self._compiled_code = self._lowered(COMPILED)
         # One thread compiles; others that need the same executable wait for it.
         self._compile_lock = threading.Lock()
-        state = self.state = SegmentState(self._code, store, streams)
-        self._interpreted = InterpretedSegment(self._code, state, passes_state)
+        state = self.state = SegmentState(self._code, task)
+        self._interpreted = InterpretedSegment(self._code, state, segment.nodes[0], passes_state)
         self._has_branches = any(structure_of(node) is not None for node in segment.nodes)
         self._may_lack_value = self._has_branches or bool(state.optional)
         loads = [(cell, variable) for cell, _, variable, _ in state.loads]
-        self._variants = Variants(program, segment, loads, store)
+        self._variants = Variants(program, segment, loads, task)
         self.is_heavy = any(node.op_def.heavy for node in segment.nodes)
         self._spare = SpareBuffers()
         self._borrows = borrows
@@ -152,19 +146,10 @@ class SegmentRunner:
         """True when running the segment may leave a trace: in state, or outside."""
         return self.state.writers is not None or not self.segment.compilable
 
-    def start(
-        self, inputs: list[Any], deadline: float | None = None, observer: Any = None
-    ) -> tuple[list[Any], Unconfirmed | None]:
-        """Like :meth:`run`, but what remains to be waited for is handed to the caller."""
-        started: list[Unconfirmed] = []
-        outputs = self.run(inputs, deadline, observer, started)
-        return outputs, started[0] if started else None
-
     def run(
         self,
         inputs: list[Any],
-        deadline: float | None = None,
-        observer: Any = None,
+        context: StepContext,
         started: list[Unconfirmed] | None = None,
     ) -> list[Any]:
         """The outputs for ``inputs``; state is read and replaced.
@@ -173,56 +158,68 @@ class SegmentRunner:
         segment as a whole. With ``started``, the end of a compiled segment is not waited for.
         """
         if self._mode == NEVER:
-            return self._interpreted.run(inputs, deadline, observer)
-        if deadline is not None:
-            require_time(deadline, self.segment.nodes[0])
-        if observer is not None:
-            return self._run_observed(inputs, deadline, observer)
+            return self._interpreted.run(inputs, context)
+        if context.deadline is not None:
+            context.require_time(self.segment.nodes[0])
+        if context.observer is not None:
+            return self._run_observed(inputs, context)
         variant = self._variants.find(inputs)
         if variant is None or (self._may_lack_value and self._lacks_value(inputs)):
-            return self._interpreted.run(inputs, deadline, None)
-        executable = self._executable(variant, inputs)
+            return self._interpreted.run(inputs, context)
+        executable = self._executable(variant, inputs, context)
         if variant.cut is not None:
-            return variant.cut.run(inputs, deadline, None)
+            return variant.cut.run(inputs, context)
         if executable is not None:
-            try:
-                if self._code.watch is not None:
-                    return self._run_watched(executable, inputs, deadline)
-                outputs, unconfirmed = executable.start(inputs, self._explain_failure)
-                if unconfirmed is not None:
-                    if started is None:
-                        unconfirmed.finish()
-                    else:
-                        started.append(unconfirmed)
-                return outputs
-            except Reshaped:
-                return self.run(inputs, deadline, None, started)
-            except RuntimeError as error:
-                if not is_device_error(error):
-                    raise
-                raise self._device_error(error) from error
+            return self._run_compiled(executable, inputs, context, started)
         start = time.perf_counter()
-        outputs = self._interpreted.run(inputs, deadline, None)
+        outputs = self._interpreted.run(inputs, context)
         seconds = time.perf_counter() - start
         variant.seconds += seconds
         variant.fastest = min(variant.fastest, seconds)
         variant.runs += 1
         return outputs
 
-    def _executable(self, variant: Variant, inputs: list[Any]) -> BoundExecutable | None:
+    def _run_compiled(
+        self,
+        executable: BoundExecutable,
+        inputs: list[Any],
+        context: StepContext,
+        started: list[Unconfirmed] | None,
+    ) -> list[Any]:
+        try:
+            if self._code.watch is not None:
+                return self._run_watched(executable, inputs, context)
+            outputs, unconfirmed = executable.start(inputs, self._explain_failure, context)
+            if unconfirmed is not None:
+                if started is None:
+                    unconfirmed.finish()
+                else:
+                    started.append(unconfirmed)
+            return outputs
+        except Reshaped:
+            return self.run(inputs, context, started)
+        except RuntimeError as error:
+            if not is_device_error(error):
+                raise
+            raise self._device_error(error) from error
+
+    def _executable(
+        self, variant: Variant, inputs: list[Any], context: StepContext
+    ) -> BoundExecutable | None:
         """The compiled form for ``variant``, made now if that pays."""
         executable = variant.executable
         if executable is None and self._pays(variant):
-            return self._compile(variant, inputs)
+            return self._compile(variant, inputs, context)
         return executable
 
     def _run_watched(
-        self, executable: BoundExecutable, inputs: list[Any], deadline: float | None
+        self, executable: BoundExecutable, inputs: list[Any], context: StepContext
     ) -> list[Any]:
-        """Runs a segment whose loops look at the deadline; it is waited for while they can."""
-        watch = StepWatch(self._store, deadline, None)
-        with watched(watch) as number:
-            outputs, unconfirmed = executable.start([*inputs, number], self._explain_failure, watch)
+        """Runs a segment whose loops look at the step; it is waited for while they can."""
+        with watched(context) as number:
+            outputs, unconfirmed = executable.start(
+                [*inputs, number], self._explain_failure, context
+            )
             if unconfirmed is not None:
                 unconfirmed.finish()
         return outputs
@@ -248,28 +245,34 @@ class SegmentRunner:
         average = variant.seconds / variant.runs
         return max(variant.fastest, average / 10) > self._dispatch_seconds
 
-    def _run_observed(self, inputs: list[Any], deadline: float | None, observer: Any) -> list[Any]:
+    def _run_observed(self, inputs: list[Any], context: StepContext) -> list[Any]:
         if not self._must_compile():
-            return self._interpreted.run(inputs, deadline, observer)
+            return self._interpreted.run(inputs, context)
         variant = self._variants.find(inputs)
+        executable = None
         if variant is not None and not self._lacks_value(inputs):
-            self._executable(variant, inputs)
+            executable = self._executable(variant, inputs, context)
             if variant.cut is not None:
-                return variant.cut.run(inputs, deadline, observer)
+                return variant.cut.run(inputs, context)
+        if executable is None:
+            return self._interpreted.run(inputs, context)
         start = time.perf_counter_ns()
-        outputs = self.run(inputs, deadline)
+        outputs = self._run_compiled(executable, inputs, context, None)
         for output in outputs:
             if hasattr(output, "block_until_ready"):
                 output.block_until_ready()
+        observer = context.observer
         observer.segment(self.segment.nodes, start, time.perf_counter_ns(), outputs)
         return outputs
 
     # Compiling ------------------------------------------------------------------------------
 
-    def _compile(self, variant: Variant, inputs: list[Any]) -> BoundExecutable | None:
+    def _compile(
+        self, variant: Variant, inputs: list[Any], context: StepContext
+    ) -> BoundExecutable | None:
         """The executable for ``variant``; None when there is none, but interpreting works."""
         failure: Exception | None = None
-        with self._compile_lock:
+        with held_within(self._compile_lock, context, self.segment.nodes[0]):
             if variant.executable is None and not variant.refused:
                 try:
                     variant.executable = self._bound(variant, self._compiled(inputs))
@@ -287,7 +290,7 @@ class SegmentRunner:
         if self._must_compile() or variant.runs == 0:
             # Tracing meets a wrong shape before any check of values; the interpreter finds the
             # first mistake, and the words are the same in both tiers.
-            self._raise_if_interpreting_fails(inputs)
+            self._raise_if_interpreting_fails(inputs, context)
             raise failure
         # These very shapes have been interpreted; so they are from now on.
         variant.refused = True
@@ -317,6 +320,7 @@ class SegmentRunner:
             self.segment.device,
             self._device != "CPU",
             self._borrows,
+            self.segment.nodes[0],
         )
 
     def _compiled(self, inputs: list[Any]) -> Executable:
@@ -329,7 +333,7 @@ class SegmentRunner:
             if code.watch not in code.inputs:
                 code.inputs.append(code.watch)
             inputs = [*inputs, np.int32(0)]
-        with self._store.lock:
+        with self._task.lock:
             states = [cell.value for cell in self.state.load_cells]
             self.state.require_values(states)
         streams = None
@@ -361,10 +365,12 @@ class SegmentRunner:
         """The XLA device to compile for; None: the one that JAX takes by itself."""
         return None if self.segment.device is None else xla_device(self.segment.device)
 
-    def _explain_failure(self, executable: Executable, inputs: list[Any]) -> None:
+    def _explain_failure(
+        self, executable: Executable, inputs: list[Any], context: StepContext
+    ) -> None:
         """Raises the error that the interpreter finds; the state is what it was before."""
         inputs = inputs[: len(self._code.inputs)]  # without the number of the run
-        self._raise_if_interpreting_fails(inputs)
+        self._raise_if_interpreting_fails(inputs, context)
         names = ", ".join(repr(node.op.name) for node in executable.checked)
         why = "but does not fail when interpreted" if self._can_interpret else "at run time"
         raise errors.InvalidArgumentError(
@@ -373,9 +379,9 @@ class SegmentRunner:
             f"A check in this compiled step failed, {why} (one of: {names})",
         )
 
-    def _raise_if_interpreting_fails(self, inputs: list[Any]) -> None:
+    def _raise_if_interpreting_fails(self, inputs: list[Any], context: StepContext) -> None:
         if self._can_interpret:
-            self._interpreted.slots(inputs, None, None)
+            self._interpreted.slots(inputs, context)
 
     @property
     def _device_name(self) -> str:
@@ -389,6 +395,6 @@ class SegmentRunner:
 
     def _device_error(self, error: Exception) -> errors.OpError:
         """An error of the device, with the operations it happened in."""
-        with self._store.lock:
+        with self._task.lock:
             lost = self.forget_lost()
         return device_error(error, self.segment.nodes, self._device_name, lost)

@@ -13,7 +13,8 @@ from runnel.graph.shapes import is_fully_defined
 from runnel.passes.clusters.cluster import Segment
 from runnel.passes.program.program import Program
 from runnel.runtime.segment.cut_segment import CutSegment
-from runnel.runtime.state.state import Cell, StateStore, as_numpy
+from runnel.runtime.state.cell import Cell, as_numpy
+from runnel.runtime.state.task_state import TaskState
 
 logger = logging.getLogger("runnel")
 
@@ -66,12 +67,12 @@ class Variants:
         program: Program,
         segment: Segment,
         loads: list[tuple[Cell, Operation]],
-        store: StateStore,
+        task: TaskState,
     ) -> None:
         self._program = program
         self._segment = segment
         self._loads = loads
-        self._store = store
+        self._task = task
         self._known: dict[Any, Variant] = {}
         self._compiled: dict[Variant, None] = {}
         self._told = False
@@ -93,7 +94,7 @@ class Variants:
             if any(v.nbytes > _MAX_SPECIALIZED_BYTES for v in values):
                 return None
             key = (key, *[v.tobytes() for v in values])
-        if self._shape_changers != self._store.shape_changers:
+        if self._shape_changers != self._task.shape_changers:
             self._find_changing()
         state_shapes: Shapes = ()
         if self._changing:
@@ -108,7 +109,7 @@ class Variants:
 
     def _find_changing(self) -> None:
         """Finds the variables whose shape is part of the signature."""
-        self._shape_changers = self._store.shape_changers
+        self._shape_changers = self._task.shape_changers
         self._changing = [
             cell
             for cell, variable in self._loads

@@ -89,7 +89,7 @@ class PartialRun:
         rest = [op for op in ops if op not in self._done]
         feeds = list(self._known)
         plan = session._plan(fetch, [op for op in rest if not op.outputs], feeds, self._done)
-        values = plan.run([self._known[t] for t in feeds])
+        values = session._run_plan(plan, [self._known[t] for t in feeds], None, None)
         self._known.update(zip(fetch, values, strict=True))
         self._done.update(rest)
 

@@ -23,8 +23,8 @@ from runnel.runtime.schedule.plan import StepPlan
 from runnel.runtime.session.feeds import check_feed, expand_feeds
 from runnel.runtime.session.fetches import Rebuild, expand_fetches
 from runnel.runtime.session.options import SessionOptions
-from runnel.runtime.state.random_streams import RandomStreams
-from runnel.runtime.state.state import StateStore
+from runnel.runtime.state.step_context import RunningSteps
+from runnel.runtime.state.task_state import TaskState
 
 # Calls of different forms whose plans a session keeps; the oldest make room for new ones.
 _MAX_PREPARED = 1 << 12
@@ -83,8 +83,8 @@ class BaseSession:
         self._config = config
         self._options = SessionOptions.from_config(config)
         self._devices = SessionDevices.from_config(config)
-        self._store = StateStore()
-        self._streams = RandomStreams()
+        self._task = TaskState()
+        self._steps = RunningSteps(self._task.resources)
         # Guards _prepared; a plan is prepared once even if several threads ask for it.
         self._prepare_lock = threading.Lock()
         self._prepared: dict[Any, _Prepared] = {}
@@ -189,8 +189,7 @@ class BaseSession:
             tensors,
             targets,
             feeds,
-            self._store,
-            self._streams,
+            self._task,
             self._devices,
             options.jit,
             options.optimizer,
@@ -202,10 +201,16 @@ class BaseSession:
     def _run_plan(
         self, plan: StepPlan, feeds: list[Any], options: Any, run_metadata: Any
     ) -> list[Any]:
-        try:
-            if options is None and run_metadata is None and not self._options.timeout_ms:
-                return plan.run(feeds)
+        if options is not None or run_metadata is not None or self._options.timeout_ms:
             return self._run_with_options(plan, feeds, options, run_metadata)
+        return self._run_step(plan, feeds, None, None)
+
+    def _run_step(
+        self, plan: StepPlan, feeds: list[Any], deadline: float | None, observer: Any
+    ) -> list[Any]:
+        context = self._steps.begin(deadline, observer)
+        try:
+            return plan.run(feeds, context)
         except errors.FailedPreconditionError as error:
             if not self._closed:
                 raise
@@ -217,6 +222,8 @@ class BaseSession:
                 raise
             # What a device was still doing when its segment had been started.
             raise plan.device_error(error) from error
+        finally:
+            self._steps.end(context)
 
     def _run_with_options(
         self, plan: StepPlan, feeds: list[Any], options: Any, run_metadata: Any
@@ -228,18 +235,18 @@ class BaseSession:
             timeout_ms = options.timeout_in_ms or timeout_ms
         deadline = time.monotonic() + timeout_ms / 1000 if timeout_ms > 0 else None
         if run_metadata is None or options is None:
-            return plan.run(feeds, deadline)
+            return self._run_step(plan, feeds, deadline, None)
         if options.output_partition_graphs:
             from runnel.runtime.explain.partition_graphs import add_partition_graphs
 
             host = self._devices.devices.host
             add_partition_graphs(run_metadata, plan.operations(), plan.feeds, plan.device_of, host)
         if options.trace_level < options.FULL_TRACE:
-            return plan.run(feeds, deadline)
+            return self._run_step(plan, feeds, deadline, None)
         from runnel.runtime.explain.tracing import StepTracer
 
         tracer = StepTracer(plan.device_of)
-        values = plan.run(feeds, deadline, tracer)
+        values = self._run_step(plan, feeds, deadline, tracer)
         tracer.fill(run_metadata)
         return values
 
@@ -304,9 +311,8 @@ class BaseSession:
             self._closed = True
             with self._prepare_lock:
                 self._prepared.clear()
-            self._store.closed = True
-            self._store.waiting.close("the session was closed")
-            self._store.clear()
+            self._steps.close("the session was closed")
+            self._task.clear()
 
     def as_default(self) -> AbstractContextManager[Any]:
         """Within the block this is the default session (which is not closed at its end)."""
@@ -371,7 +377,7 @@ class Session(BaseSession):
             sessions = list(_live_sessions)
         for session in sessions:
             if not session._closed:
-                session._store.clear(containers or None)
+                session._task.clear(containers or None)
 
 
 class InteractiveSession(BaseSession):

@@ -1,4 +1,4 @@
-"""The positions of a session's random ops: (graph seed, op seed, what was drawn) gives the bits."""
+"""The positions of random ops: (graph seed, op seed, what was drawn) gives the bits."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from runnel.graph.operation import Operation
 from runnel.ops.sampling.philox import PhiloxStream
-from runnel.runtime.state.state import Cell
+from runnel.runtime.state.cell import Cell
 
 
 class RandomStreams:
-    """A cell for each random op of one session; its value is the op's :class:`PhiloxStream`.
+    """A cell for each random op, by name and seeds; its value is the op's :class:`PhiloxStream`.
 
     A step replaces the position when it has succeeded, so a failed step draws nothing.
     """
@@ -22,21 +22,21 @@ class RandomStreams:
     def __init__(self) -> None:
         # Guards _cells: plans that share an op may be prepared at once, by several threads.
         self._lock = threading.Lock()
-        self._cells: dict[Operation, Cell] = {}
+        self._cells: dict[tuple[str, int, int], Cell] = {}
 
     def cell(self, op: Operation) -> Cell:
         """The cell of ``op``, at the op's first position when it is new."""
+        seeds = op.attrs.get("seed", 0), op.attrs.get("seed2", 0)
         with self._lock:
-            cell = self._cells.get(op)
+            cell = self._cells.get((op.name, *seeds))
             if cell is None:
-                cell = self._cells[op] = Cell()
-                cell.value = _first_position(op)
+                cell = self._cells[op.name, *seeds] = Cell()
+                cell.value = _first_position(*seeds)
             return cell
 
 
-def _first_position(op: Operation) -> PhiloxStream:
-    seed, seed2 = op.attrs.get("seed", 0), op.attrs.get("seed2", 0)
-    if seed == 0 and seed2 == 0:  # the user gave none: different numbers in each session
+def _first_position(seed: int, seed2: int) -> PhiloxStream:
+    if seed == 0 and seed2 == 0:  # the user gave none: different numbers in each task
         seed, seed2 = (int.from_bytes(os.urandom(8), "little") for _ in range(2))
     return PhiloxStream.from_seeds(seed, seed2)
 

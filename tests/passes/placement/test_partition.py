@@ -6,10 +6,10 @@ import runnel as tf
 from runnel.graph.device_set import DeviceSet, local_device
 from runnel.ops.send_recv import rendezvous_key
 from runnel.passes.placement.partition import (
+    computes_on_several,
     devices_of_nodes,
     partition,
     partition_nodes,
-    spans_devices,
 )
 from runnel.passes.placement.placement import place
 from runnel.passes.program.checker import check_program
@@ -188,8 +188,9 @@ def test_the_body_of_a_loop_can_be_partitioned_by_itself():
     program = prune([end], (), ())
     placement = place([node.op for node in program.nodes], CPUS)
     raised = raise_control_flow(program)
-    assert raised is not None and spans_devices(raised, placement)
-    (loop,) = [s for node in raised.nodes if (s := structure_of(node)) is not None]
+    (node,) = [node for node in raised.nodes if structure_of(node) is not None]
+    assert computes_on_several([node], placement)
+    loop = structure_of(node)
     found = partition_nodes(loop.body, devices_of_nodes(loop.body, placement))
     routes = [
         (int(s.attrs["send_device"][-1]), int(s.attrs["recv_device"][-1])) for s in found.recv_of

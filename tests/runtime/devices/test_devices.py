@@ -218,7 +218,7 @@ def test_the_same_computation_asked_for_on_two_devices_is_made_on_both():
     with session(COMPILED) as sess:
         sess.run(names, {x: [1.0, 2.0]})
         (prepared, *_) = sess._prepared.values()
-        used = [step.runner.segment.device.short_name for step in prepared.plan.executor.steps]
+        used = [r.segment.device.short_name for r in prepared.plan.schedule.runners]
     assert used == ["CPU:1", "CPU:2"]
 
 

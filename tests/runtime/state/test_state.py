@@ -266,7 +266,7 @@ def test_a_compiled_update_is_in_place():
     with session(COMPILED) as sess:
         sess.run(v.initializer)
         sess.run(bump)
-        (cell,) = sess._store._containers[""].values()
+        (cell,) = sess._task._containers[""].values()
         pointers = set()
         for _ in range(4):
             pointers.add(cell.value.unsafe_buffer_pointer())

@@ -20,19 +20,15 @@ Nodes are interpreted with NumPy one by one, but two things make that the except
 frame that live, wait and compile together are one task, a stretch that is compiled when that pays
 (``passes.clusters.frame_units``, ``runnel.runtime.segment.stretch``). And a loop in which nothing
 waits runs as a whole when all that enters it is there, in the order that pending counts would give
-(``runnel.runtime.dynamic.dataflow_code``).
+(``runnel.runtime.dynamic.loop_code``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from heapq import heapify
 from typing import Any
 
-import numpy as np
-
-from runnel.graph import errors
 from runnel.graph.device_set import LogicalDevice
 from runnel.passes.clusters.cluster import Segment
 from runnel.passes.clusters.frame_units import FrameUnits, Unit
@@ -40,36 +36,39 @@ from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import StateAccess
 from runnel.passes.structure.frames import Frame, Frames
 from runnel.passes.structure.liveness import Liveness
-from runnel.runtime.dynamic.dataflow_code import add_functions
-from runnel.runtime.dynamic.dataflow_frames import Iteration, Running
-from runnel.runtime.dynamic.dataflow_layout import DEAD, DYNAMIC_OPS, StepLayout
-from runnel.runtime.dynamic.dataflow_step import DynamicStep
-from runnel.runtime.dynamic.step_state import Reference, StepState, StepVariables
+from runnel.queues.waiter import WAITING
+from runnel.runtime.dynamic.layout import DEAD, StepLayout
+from runnel.runtime.dynamic.loop_code import add_functions
+from runnel.runtime.dynamic.region_run import RegionRun
+from runnel.runtime.dynamic.region_state import Reference, RegionState, RegionVariables
 from runnel.runtime.segment.stretch import Stretch, is_worth_it
 from runnel.runtime.segment.tiers import ALWAYS, NEVER, SegmentRunner
-from runnel.runtime.state.random_streams import RandomStreams
-from runnel.runtime.state.state import StateStore, as_numpy
+from runnel.runtime.state.step_context import NodeWaiter, StepContext
+from runnel.runtime.state.task_state import TaskState
 
 _NO_STATE = StateAccess(Program([], {}, ()))
 """Stretches take the values of variables, never variables."""
 
 
-class DataflowPlan:
-    """A step with dynamic control flow, prepared once for a signature and run many times."""
+class DynamicRegion:
+    """A part of a step that runs by pending counts, prepared once and run many times."""
 
     def __init__(
         self,
         program: Program,
-        store: StateStore,
-        streams: RandomStreams,
+        inputs: Sequence[int],
+        task: TaskState,
         device: str,
         mode: str,
         device_of: Mapping[Node, LogicalDevice] | None = None,
     ) -> None:
-        """``device_of`` says where each node is, if there are several devices."""
-        self._store = store
+        """``inputs`` are the fed values by position; ``program`` fetches what the region gives.
+
+        ``device_of`` says where each node is, if there are several devices.
+        """
+        self._task = task
         self._program = program
-        self._streams = streams
+        self._inputs = inputs
         self._device = device
         self._mode = mode
         self.runners: list[SegmentRunner] = []
@@ -82,58 +81,48 @@ class DataflowPlan:
             units = FrameUnits(program, frames, liveness, device, device_of, worth).of
         self._layout = StepLayout(program, frames, units, device, self._stretch)
         add_functions(self._layout, liveness, program.infos)
-        self._variables = StepVariables(program, store, streams)
+        self._variables = RegionVariables(program, task)
 
     def _stretch(self, segment: Segment) -> Stretch:
         runner = SegmentRunner(
-            *(self._program, segment, _NO_STATE, self._store, self._device, self._mode),
-            self._streams,
+            *(self._program, segment, _NO_STATE, self._task, self._device, self._mode),
             passes_state=True,
         )
         self.runners.append(runner)
         return Stretch(runner)
 
-    def run(
-        self, values: dict[int, Any], deadline: float | None = None, observer: Any = None
-    ) -> None:
-        """Adds the fetched values to ``values``, which are those fed; state is replaced."""
-        layout = self._layout
-        state = self._variables.begin()
-        step: DynamicStep | None = None
+    def start(self, args: Sequence[Any], context: StepContext, unit: Any) -> Any:
+        """The outputs for ``args``, or ``WAITING``; ``unit`` is told when something arrives."""
+        state = self._variables.begin(context)
         try:
-            step = DynamicStep(self._store, state, deadline, observer)
-            root = Iteration(layout.root, Running(layout.root, None), 0)
-            root.running.iterations[0] = root
-            root.ready = list(layout.sources)
-            heapify(root.ready)
-            for value, edges in layout.feeds.items():
-                step.deliver(root, edges, layout.fed_merges[value], as_numpy(values[value]), False)
-            with np.errstate(all="ignore"):
-                step.run_iteration(layout.root, root)
-                while step.waits.outstanding:
-                    step.wait()
-                    step.run_iteration(layout.root, root)
-            fetched = {
-                value: self._fetched(root.values[slot], value, state)
-                for slot, value in layout.fetches
-            }
-            state.commit()
-            values.update(fetched)
+            run = RegionRun(self._layout, state, context, unit)
+            for value, given in zip(self._inputs, args, strict=True):
+                run.feed(self._layout, value, given)
+            return self._go_on(run)
         finally:
             state.end()
-            if step is not None:
-                step.waits.end()
 
-    def _fetched(self, value: Any, number: int, state: StepState) -> Any:
+    def resume(self, waiter: NodeWaiter, context: StepContext) -> Any:
+        """The outputs, or ``WAITING`` again, when an operation inside has its result."""
+        run = waiter.where[1]
+        run.state.resume(context)
+        try:
+            run.take_up(waiter)
+            return self._go_on(run)
+        finally:
+            run.state.end()
+
+    def _go_on(self, run: RegionRun) -> Any:
+        """Runs until all has run, or only waiting is left: then others may use the variables."""
+        if not run.go_on():
+            run.state.suspend()
+            return WAITING
+        results = [self._given(run.values[slot], run.state) for slot, _ in self._layout.fetches]
+        run.state.commit()
+        return results
+
+    @staticmethod
+    def _given(value: Any, state: RegionState) -> Any:
         if isinstance(value, Reference):
             return state.final(value)
-        if value is DEAD or value is None:
-            from runnel.control_flow.context import how_to_bring_out
-
-            op = self._program.producers()[number].op
-            message = f"{op.name!r} was fetched, but has no value: a branch was not taken. "
-            raise errors.InvalidArgumentError(None, op, message + how_to_bring_out(op))
-        return value
-
-
-__all__ = ["DYNAMIC_OPS", "DataflowPlan"]
+        return None if value is DEAD else value

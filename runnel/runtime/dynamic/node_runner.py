@@ -1,4 +1,4 @@
-"""Running the nodes of a dynamic step: references become values, kernels are called."""
+"""Running the nodes of a dynamic region: references become values, kernels are called."""
 
 from __future__ import annotations
 
@@ -9,44 +9,31 @@ import numpy as np
 
 from runnel.graph import errors
 from runnel.graph.device_set import LogicalDevice
-from runnel.passes.program.program import Node
 from runnel.queues.waiter import WAITING
 from runnel.runtime.devices.devices import xla_device
 from runnel.runtime.devices.transfer import put
-from runnel.runtime.dynamic.dataflow_layout import Task
-from runnel.runtime.dynamic.step_state import Reference, StepState
+from runnel.runtime.dynamic.layout import Task
+from runnel.runtime.dynamic.region_state import Reference, RegionState
 from runnel.runtime.interpret import verification
-from runnel.runtime.interpret.interpreter import as_op_error, require_time
+from runnel.runtime.interpret.interpreter import as_op_error
 from runnel.runtime.segment.stretch import Stretch
-from runnel.runtime.state.state import StateStore, as_numpy
-from runnel.runtime.state.waiting import NodeWaiter, StepWaits
+from runnel.runtime.state.cell import as_numpy
+from runnel.runtime.state.step_context import StepContext
 
 
 class NodeRunner:
-    """Runs nodes and stretches with the state of one step."""
+    """Runs nodes and stretches with the state of one run of a region."""
 
-    __slots__ = ("store", "state", "deadline", "observer", "waits", "_arrived")
+    __slots__ = ("context", "state", "unit", "run", "_arrived")
 
-    def __init__(
-        self, store: StateStore, state: StepState, deadline: float | None, observer: Any
-    ) -> None:
-        self.waits = StepWaits(store.waiting)
-        """What the step waits for."""
-        self.store = store
+    def __init__(self, context: StepContext, state: RegionState, unit: Any, run: Any) -> None:
+        """``unit`` and ``run`` are what is told when an operation that waits has its result."""
+        self.context = context
         self.state = state
-        self.deadline = deadline
-        self.observer = observer
+        self.unit = unit
+        self.run = run
         self._arrived: dict[tuple[int, LogicalDevice], tuple[Any, Any]] = {}
         """What was brought to a device last, of each value: with the value that it was."""
-
-    def require_time(self, node: Node) -> None:
-        """An error when the step has to stop before ``node``."""
-        if self.store.closed:
-            raise errors.CancelledError(
-                None, node.op, f"The session was closed before {node.op.name!r} could run"
-            )
-        if self.deadline is not None:
-            require_time(self.deadline, node)
 
     def compute(self, task: Task, args: list[Any]) -> Any:
         """The outputs of a node."""
@@ -88,9 +75,9 @@ class NodeRunner:
         if stretch.device is not None:
             self._bring(stretch, stretch.device, args)
         if not stretch.random:
-            return stretch.run(args, self.deadline, self.observer)
+            return stretch.run(args, self.context)
         args += [state.stream(op) for op in stretch.random]
-        results = stretch.run(args, self.deadline, self.observer)
+        results = stretch.run(args, self.context)
         count = len(stretch.outputs)
         for op, drawn in zip(stretch.random, results[count:], strict=True):
             state.advance(op, int(drawn))
@@ -112,8 +99,9 @@ class NodeRunner:
 
     def begin(self, task: Task, args: list[Any], iteration: Any = None) -> Any:
         """Begins a blocking operation of ``iteration``: its results, or what waits for them."""
-        start = time.perf_counter_ns() if self.observer is not None else 0
-        waiter = NodeWaiter(self.waits, task.node, (iteration, task, start))
+        context = self.context
+        start = time.perf_counter_ns() if context.observer is not None else 0
+        waiter = context.waiter(task.node, (self.unit, self.run, iteration, task, start))
         assert task.call is not None
         try:
             if task.settles:
@@ -124,7 +112,7 @@ class NodeRunner:
         except Exception as error:
             raise as_op_error(error, task.node, args) from error
         if results is WAITING:
-            self.waits.outstanding[waiter] = None
+            context.outstanding[waiter] = None
             return waiter
         self.note(task, start, results)
         return results
@@ -133,8 +121,9 @@ class NodeRunner:
         """Takes note of what a blocking operation has given."""
         if verification.enabled:
             verification.verify_all(task.node, task.infos, results)
-        if self.observer is not None:
-            self.observer.operation(task.node, start, time.perf_counter_ns(), results)
+        observer = self.context.observer
+        if observer is not None:
+            observer.operation(task.node, start, time.perf_counter_ns(), results)
 
     def passed(self, task: Task, value: Any) -> Any:
         """What control flow passes on: a reference where the op is one on references."""

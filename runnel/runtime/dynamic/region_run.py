@@ -1,18 +1,17 @@
-"""One run of a dynamic step: what arrives where, what is ready, what waits.
+"""One run of a dynamic region: what arrives where, what is ready, what waits.
 
-See ``runnel.runtime.dynamic.dataflow`` for the rules.
+See ``runnel.runtime.dynamic.region`` for the rules.
 """
 
 from __future__ import annotations
 
 import time
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
 
-from runnel.runtime.dynamic.dataflow_frames import Iteration, Running
-from runnel.runtime.dynamic.dataflow_layout import (
+from runnel.runtime.dynamic.layout import (
     BLOCKING,
     CONSTANT,
     DEAD,
@@ -26,28 +25,55 @@ from runnel.runtime.dynamic.dataflow_layout import (
     TRIGGER,
     VARIABLE,
     Layout,
+    StepLayout,
     Task,
 )
-from runnel.runtime.dynamic.dataflow_nodes import NodeRunner
-from runnel.runtime.dynamic.dataflow_resume import Interrupted, resume
-from runnel.runtime.dynamic.step_state import StepState
+from runnel.runtime.dynamic.loop_resume import Interrupted, resume
+from runnel.runtime.dynamic.node_runner import NodeRunner
+from runnel.runtime.dynamic.region_state import RegionState
+from runnel.runtime.dynamic.running_frames import Iteration, Running
 from runnel.runtime.interpret.interpreter import as_op_error
-from runnel.runtime.state.state import StateStore
-from runnel.runtime.state.waiting import NodeWaiter
+from runnel.runtime.state.cell import as_numpy
+from runnel.runtime.state.step_context import NodeWaiter, StepContext
 
 
-class DynamicStep:
-    """One run of a plan: frames, their iterations, and what waits."""
+class RegionRun:
+    """One run of a region: frames, their iterations, and what waits."""
 
-    __slots__ = ("_state", "_nodes", "_observer", "waits")
+    __slots__ = ("_state", "_nodes", "_observer", "_root", "_layout")
 
     def __init__(
-        self, store: StateStore, state: StepState, deadline: float | None, observer: Any
+        self, layout: StepLayout, state: RegionState, context: StepContext, unit: Any
     ) -> None:
         self._state = state
-        self._nodes = NodeRunner(store, state, deadline, observer)
-        self._observer = observer
-        self.waits = self._nodes.waits
+        self._nodes = NodeRunner(context, state, unit, self)
+        self._observer = context.observer
+        self._layout = layout.root
+        self._root = Iteration(layout.root, Running(layout.root, None), 0)
+        self._root.running.iterations[0] = self._root
+        self._root.ready = list(layout.sources)
+        heapify(self._root.ready)
+
+    @property
+    def state(self) -> RegionState:
+        """The state that it has taken."""
+        return self._state
+
+    @property
+    def values(self) -> list[Any]:
+        """The slots of the outermost frame."""
+        return self._root.values
+
+    def feed(self, layout: StepLayout, value: int, given: Any) -> None:
+        """Brings in the value of number ``value``; None is dead."""
+        given = DEAD if given is None else as_numpy(given)
+        self.deliver(self._root, layout.feeds[value], layout.fed_merges[value], given, False)
+
+    def go_on(self) -> bool:
+        """Runs what is ready; False when something has to be waited for."""
+        with np.errstate(all="ignore"):
+            self.run_iteration(self._layout, self._root)
+        return self._root.waiting == 0
 
     # Waiting --------------------------------------------------------------------------------
 
@@ -58,15 +84,9 @@ class DynamicStep:
             inner.waiting += 1
             inner = inner.running.parent
 
-    def wait(self) -> None:
-        """Sleeps until an operation that waits has its result, and passes that on.
-
-        Meanwhile the step holds no variable: what it has written is there for others to see.
-        """
-        self._state.suspend()
-        waiter = self.waits.next(self._nodes.deadline)
-        self._state.resume()
-        iteration, task, start = waiter.where
+    def take_up(self, waiter: NodeWaiter) -> None:
+        """Passes on what an operation that waited has got."""
+        _, _, iteration, task, start = waiter.where
         if waiter.error is not None:
             raise as_op_error(waiter.error, task.node, ()) from waiter.error
         assert waiter.made is not None
@@ -263,7 +283,8 @@ class DynamicStep:
         """Runs what is ready in an iteration until nothing is."""
         tasks, values, ready, dead = layout.tasks, iteration.values, iteration.ready, iteration.dead
         nodes, observer = self._nodes, self._observer
-        deadline, store = nodes.deadline, nodes.store
+        context = nodes.context
+        deadline = context.deadline
         while ready:
             task = tasks[heappop(ready)]
             if type(task) is Layout:
@@ -274,8 +295,8 @@ class DynamicStep:
                     del iteration.children[task.rank]
                 continue
             assert type(task) is Task
-            if store.closed or deadline is not None:
-                nodes.require_time(task.node)
+            if deadline is not None or context.cancelled is not None:
+                context.require_time(task.node)
             kind = task.kind
             if task.rank in dead and kind != TRIGGER:
                 self.pass_on_death(iteration, task)

@@ -1,10 +1,10 @@
-"""What runs in ``runnel.runtime.dynamic.dataflow``: executions of loops, and their iterations."""
+"""What runs in ``runnel.runtime.dynamic.region``: executions of loops, and their iterations."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from runnel.runtime.dynamic.dataflow_layout import Layout, Task
+from runnel.runtime.dynamic.layout import Layout, Task
 
 
 class Iteration:

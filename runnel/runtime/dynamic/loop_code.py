@@ -20,7 +20,7 @@ condition stands behind an ``if``, and an inner loop is a call.
 
 It is run when everything that enters the loop is there. Otherwise, and when each operation is to be
 observed, tasks run one by one as what they wait for arrives. So does the rest of a loop in which a
-blocking operation has no result yet (``runnel.runtime.dynamic.dataflow_resume``).
+blocking operation has no result yet (``runnel.runtime.dynamic.loop_resume``).
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from typing import Any
 import numpy as np
 
 from runnel.passes.program.program import Node, ValueInfo
+from runnel.passes.structure.frames import Frame
 from runnel.passes.structure.liveness import Conditions, Liveness
-from runnel.runtime.dynamic.dataflow_layout import (
+from runnel.runtime.dynamic.layout import (
     BLOCKING,
     CONSTANT,
     ENTER,
@@ -49,18 +50,19 @@ from runnel.runtime.dynamic.dataflow_layout import (
     StepLayout,
     Task,
 )
-from runnel.runtime.dynamic.dataflow_resume import Interrupted, LocalNames
+from runnel.runtime.dynamic.loop_resume import Interrupted, LocalNames
 from runnel.runtime.interpret.function_writer import FunctionWriter
 from runnel.runtime.interpret.scalar_code import expression, is_number
-from runnel.runtime.state.state import as_numpy
-from runnel.runtime.state.step_watch import now
-from runnel.runtime.state.waiting import NodeWaiter
+from runnel.runtime.state.cell import as_numpy
+from runnel.runtime.state.step_context import NodeWaiter, now
 
 
 def add_functions(step: StepLayout, liveness: Liveness, infos: list[ValueInfo]) -> None:
     """Gives each regular frame of ``step`` its function, inner ones first."""
     for frame in reversed(list(step.layouts)):
-        if frame in liveness.predicate:
+        inner = [item for item in frame.items if isinstance(item, Frame)]
+        written = all(step.layouts[f].function is not None for f in inner)
+        if frame in liveness.predicate and written and liveness.may_wait.isdisjoint(inner):
             layout = step.layouts[frame]
             layout.function = _Writer(step, layout, liveness, infos).function()
 
@@ -109,8 +111,8 @@ class _Writer:
                 out.line(f"{name} = {self._number(name, enter.inputs[0])}", enter)
         for task in merges:
             self._begin_variable(task)
-        out.line("store = step.store")
-        out.line("deadline = step.deadline")
+        out.line("context = step.context")
+        out.line("deadline = context.deadline")
         if self._may_wait:
             out.line("number = 0")
         for predicate in self._predicates():
@@ -138,8 +140,8 @@ class _Writer:
             self._tell_names(merges)
         out.bind_as("now", now)
         node = out.bind("n", self._condition)
-        out.line("if store.closed or (deadline is not None and now() > deadline):")
-        out.line(f"    step.require_time({node})", self._condition)
+        out.line("if context.cancelled or (deadline is not None and now() > deadline):")
+        out.line(f"    context.require_time({node})", self._condition)
         out.end()
         return out.function(["step", *parameters], self._results())
 

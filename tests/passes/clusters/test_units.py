@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 import runnel as tf
+from runnel.runtime.schedule.unit import BlockingUnit
 
 
 def units_of(sess, fetches=(), targets=()):
     """For each unit of the step: the blocking op's name, or (compilable, the names of its ops)."""
     plan = sess._plan(list(fetches), list(targets), [])
     described = []
-    for unit in plan.executor._units:
-        if unit.node is not None:
+    for unit in plan.schedule.units:
+        if isinstance(unit, BlockingUnit):
             described.append(unit.node.op.name)
         else:
             segment = unit.runner.segment

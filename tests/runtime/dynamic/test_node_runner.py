@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runnel.runtime.dynamic import dataflow_nodes
-from runnel.runtime.dynamic.dataflow_nodes import NodeRunner
-from runnel.runtime.state.state import StateStore
+from runnel.runtime.dynamic import node_runner
+from runnel.runtime.dynamic.node_runner import NodeRunner
 
 
 class _OnDevice:
@@ -32,13 +31,13 @@ def moves(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, str]]:
         made.append((value, target))
         return _OnDevice(target)
 
-    monkeypatch.setattr(dataflow_nodes, "xla_device", lambda device: device)
-    monkeypatch.setattr(dataflow_nodes, "put", put)
+    monkeypatch.setattr(node_runner, "xla_device", lambda device: device)
+    monkeypatch.setattr(node_runner, "put", put)
     return made
 
 
 def test_a_value_is_moved_once_to_each_device_that_takes_it(moves):
-    runner: Any = NodeRunner(StateStore(), None, None, None)  # type: ignore[arg-type]
+    runner: Any = NodeRunner(None, None, None, None)  # type: ignore[arg-type]
     weights, first, second = _OnDevice("a"), _OnDevice("a"), _OnDevice("a")
     on_host = np.float32(1.0)
     one, other = SimpleNamespace(inputs=(7, 8, 9)), SimpleNamespace(inputs=(8,))

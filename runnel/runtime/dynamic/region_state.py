@@ -1,4 +1,4 @@
-"""State as one dynamic step sees it: taken at its start, kept apart while it runs, then stored.
+"""State as one run of a region sees it: taken at its start, kept apart while it runs, then stored.
 
 Which variable a node touches may depend on data (a reference may come out of a ``Merge``), so a
 reference is a value like any other here: a :class:`Reference`.
@@ -16,8 +16,9 @@ from runnel.passes.program.program import Node, Program
 from runnel.passes.program.reached_state import ReachedState
 from runnel.runtime.interpret.interpreter import missing_variable, uninitialized
 from runnel.runtime.segment.code import require_assignable
-from runnel.runtime.state.random_streams import RandomStreams
-from runnel.runtime.state.state import Cell, StateStore, WriterLocks, as_numpy, owned, store_all
+from runnel.runtime.state.cell import Cell, WriterLocks, as_numpy, owned, store_all
+from runnel.runtime.state.step_context import StepContext
+from runnel.runtime.state.task_state import TaskState
 
 
 class Reference:
@@ -31,41 +32,40 @@ class Reference:
         self.value = value
 
 
-class StepVariables:
-    """The variables and random streams that a dynamic step may touch; made once for a plan.
+class RegionVariables:
+    """The variables and random streams that a dynamic region may touch; made once for a plan.
 
     Those that it may write are found by following references through the program, and are locked
-    for the whole step.
+    while it runs.
     """
 
-    def __init__(self, program: Program, store: StateStore, streams: RandomStreams) -> None:
-        self.store = store
-        self.cells = {
-            node.op: store.cell(node.op) for node in program.nodes if node.op_def.variable
-        }
+    def __init__(self, program: Program, task: TaskState) -> None:
+        self.task = task
+        self._node = program.nodes[0]
+        self.cells = {node.op: task.cell(node.op) for node in program.nodes if node.op_def.variable}
         self.streams = {
-            node.op: streams.cell(node.op)
+            node.op: task.streams.cell(node.op)
             for node in program.nodes
             if node.op_def.random is not None
         }
         written = _written(program)
         cells = [self.cells[variable] for variable in written]
-        self._locks = WriterLocks([*cells, *self.streams.values()], store)
+        self._locks = WriterLocks([*cells, *self.streams.values()], task.writing)
         reshaped = [self.cells[variable] for variable, keeps in written.items() if not keeps]
-        store.note_shape_changes(reshaped)
+        task.note_shape_changes(reshaped)
 
-    def begin(self) -> StepState:
-        """Takes the locks and the values; :meth:`StepState.end` must follow."""
-        release = self.acquire()
+    def begin(self, context: StepContext) -> RegionState:
+        """Takes the locks and the values; :meth:`RegionState.end` must follow."""
+        release = self.acquire(context)
         try:
-            return StepState(self, release)
+            return RegionState(self, release)
         except BaseException:
             deque(release, 0)
             raise
 
-    def acquire(self) -> Iterable[None]:
+    def acquire(self, context: StepContext) -> Iterable[None]:
         """Takes the locks; exhausting the result releases them."""
-        return self._locks.acquire()
+        return self._locks.acquire(context, self._node)
 
 
 def _written(program: Program) -> dict[Operation, bool]:
@@ -85,10 +85,10 @@ def _keeps_shape(node: Node, variable: Operation) -> bool:
     return is_fully_defined(declared) and bool(node.attrs.get("validate_shape", True))
 
 
-class StepState:
-    """The state of one running step."""
+class RegionState:
+    """The state of one run of a region."""
 
-    def __init__(self, variables: StepVariables, release: Iterable[None]) -> None:
+    def __init__(self, variables: RegionVariables, release: Iterable[None]) -> None:
         self._variables = variables
         self._release = release
         self._new: dict[Cell, Any] = {}
@@ -96,7 +96,7 @@ class StepState:
 
     def _take(self) -> None:
         variables = self._variables
-        with variables.store.lock:
+        with variables.task.lock:
             self._values = {
                 cell: None if cell.value is None else as_numpy(cell.value)
                 for cell in variables.cells.values()
@@ -150,7 +150,7 @@ class StepState:
         """Stores what the step has written; before this, nothing of it has happened."""
         variables = self._variables
         streams = list(variables.streams.items())
-        with variables.store.lock:
+        with variables.task.lock:
             store_all(
                 [*self._new, *(cell for _, cell in streams)],
                 [*self._new.values(), *(self._positions[op] for op, _ in streams)],
@@ -162,9 +162,9 @@ class StepState:
         self._new = {}
         self.end()
 
-    def resume(self) -> None:
+    def resume(self, context: StepContext) -> None:
         """Takes the locks again, and the values that the variables have by now."""
-        self._release = self._variables.acquire()
+        self._release = self._variables.acquire(context)
         self._take()
 
     def end(self) -> None:

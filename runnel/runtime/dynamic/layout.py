@@ -1,4 +1,4 @@
-"""A dynamic step laid out for ``runtime.dynamic.dataflow``: tasks, slots, pending counts, edges."""
+"""A dynamic step laid out for ``runtime.dynamic.region``: tasks, slots, pending counts, edges."""
 
 from __future__ import annotations
 

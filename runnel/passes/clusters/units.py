@@ -1,9 +1,10 @@
-"""Cutting a program with blocking operations into units that can run independently.
+"""Cutting a program into units, the things that a schedule starts.
 
-A unit is one blocking operation, or a segment (``passes.clusters.cluster``) of nodes that wait for
-exactly the same blocking operations, directly or through others. So an operation that blocks keeps
-back what needs it and nothing else, and what comes after it is still compiled as a whole. Units
-cannot form a circle: what a node waits for only grows along edges.
+A unit is one blocking operation, a region that runs dynamically, or a segment
+(``passes.clusters.cluster``) of nodes that wait for exactly the same of these, directly or through
+others. So an operation that blocks keeps back what needs it and nothing else, and what comes after
+it is still compiled as a whole. Units cannot form a circle: what a node waits for only grows along
+edges.
 
 A node that is wanted only by what waits longer waits with it, unless it is seen outside of the
 step: it is then part of a larger segment (the variables that a training step reads belong to the
@@ -22,6 +23,7 @@ from runnel.graph.operation import Operation
 from runnel.passes.clusters.cluster import Segment, cluster
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import StateAccess
+from runnel.passes.structure.structured import structure_of
 
 Group = int
 """The blocking operations that a node waits for, as bits of a number."""
@@ -29,13 +31,14 @@ Group = int
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A blocking ``node``, or a ``segment``; ``needs`` are the units (by place) to run before."""
+    """A segment, or a node that may block; ``needs`` are the units (by place) to run before."""
 
-    node: Node | None
-    segment: Segment | None
+    content: Node | Segment
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     needs: tuple[int, ...]
+    device: LogicalDevice | None
+    """Where it runs, if there are several devices."""
 
 
 def is_constant(node: Node) -> bool:
@@ -53,7 +56,15 @@ def cut(
 
     ``device`` and ``device_of`` are those of :func:`runnel.passes.clusters.cluster.cluster`.
     """
+    if not any(node.op_def.blocking for node in program.nodes):
+        segments = cluster(program, state, device, device_of)
+        if len(segments) <= 1:
+            return [_unit(segment, (), segment.device) for segment in segments]
     return _Cutting(program, state, device, device_of).run()
+
+
+def _unit(content: Node | Segment, needs: tuple[int, ...], device: LogicalDevice | None) -> Unit:
+    return Unit(content, content.inputs, content.outputs, needs, device)
 
 
 class _Cutting:
@@ -251,14 +262,22 @@ class _Cutting:
         held: list[tuple[Group | None, list[Node]]] = []
         contents: list[Node | Segment] = []
         units_of: dict[Node, list[int]] = {}  # the node's own unit first, then copies
-        last_of: dict[Group, int] = {}
+        last_effect: dict[Group, int] = {}
+        of_group: dict[Group, list[int]] = {}
         needs: list[set[int]] = []
         for group, members, segment in made:
             unit = len(held)
             held.append((group, members))
             contents.append(segment)
-            needs.append({last_of[group]} if group in last_of else set())
-            last_of[group] = unit
+            needs.append(set())
+            if any(map(self._writes, members)):
+                needs[unit].update(of_group.get(group, ()))  # which may fail
+            of_group.setdefault(group, []).append(unit)
+            if not segment.compilable and any(node.op_def.stateful for node in members):
+                # What the outside world sees happens in the order of the program.
+                if group in last_effect:
+                    needs[unit].add(last_effect[group])
+                last_effect[group] = unit
             for node in members:
                 units = units_of.setdefault(node, [])
                 units.insert(0 if self._group[node] == group else len(units), unit)
@@ -271,27 +290,38 @@ class _Cutting:
         for unit, (own, members) in enumerate(held):
             for node in members:
                 for other in self._before[node]:
+                    units = units_of[other]
                     # A write waits for every read before it, also those that groups have copied.
-                    is_next_write = node in self._next_writes.get(other, ())
-                    wanted = units_of[other] if is_next_write else units_of[other][:1]
-                    if own is not None and any(held[w][0] == own for w in units_of[other]):
-                        wanted = [w for w in wanted if held[w][0] != own]
-                        if not is_next_write:
-                            continue  # there is one in this group, and its segments have an order
-                    needs[unit].update(wanted)
-        places = [min((self._place[node] for node in members), default=0) for _, members in held]
+                    if node not in self._next_writes.get(other, ()):
+                        inside = [u for u in units if own is not None and held[u][0] == own]
+                        units = (inside or units)[:1]
+                    needs[unit].update(u for u in units if u != unit)
+        places = [self._place_of(members) for _, members in held]
         order = _sorted(needs, places)
         new_place = {unit: i for i, unit in enumerate(order)}
         return [
-            self._unit(contents[unit], tuple(sorted(new_place[n] for n in needs[unit])))
+            _unit(
+                contents[unit],
+                tuple(sorted(new_place[n] for n in needs[unit])),
+                self._device_of_unit(contents[unit]),
+            )
             for unit in order
         ]
 
-    @staticmethod
-    def _unit(content: Node | Segment, needs: tuple[int, ...]) -> Unit:
-        if isinstance(content, Node):
-            return Unit(content, None, content.inputs, content.outputs, needs)
-        return Unit(None, content, content.inputs, content.outputs, needs)
+    def _place_of(self, members: list[Node]) -> int:
+        """Where a unit comes that needs nothing; one that updates variables after all others."""
+        first = min((self._place[node] for node in members), default=0)
+        return first + len(self._place) if any(map(self._writes, members)) else first
+
+    def _writes(self, node: Node) -> bool:
+        return node.op_def.stateful and bool(self._state.writes(node))
+
+    def _device_of_unit(self, content: Node | Segment) -> LogicalDevice | None:
+        if isinstance(content, Segment):
+            return content.device
+        if self._device_of is None or structure_of(content) is not None:
+            return None  # a region takes values from wherever they are
+        return self._device_of[content]
 
 
 def _sorted(needs: list[set[int]], places: Iterable[int]) -> list[int]:

@@ -1,6 +1,6 @@
 """From a written loop back to pending counts: when an operation in it has to wait.
 
-A loop with blocking operations is run by its function (``runtime.dynamic.dataflow_code``) for as
+A loop with blocking operations is run by its function (``runtime.dynamic.loop_code``) for as
 long as they have their results at once. When one does not, the function hands over its local
 variables; here they become the iteration that counts would have at that point: what has run has
 told its consumers, and what comes later is ready or not.
@@ -12,8 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from runnel.passes.structure.liveness import Conditions
-from runnel.runtime.dynamic.dataflow_frames import Iteration, Running
-from runnel.runtime.dynamic.dataflow_layout import (
+from runnel.runtime.dynamic.layout import (
     CONSTANT,
     DEAD,
     ENTER,
@@ -23,10 +22,11 @@ from runnel.runtime.dynamic.dataflow_layout import (
     Layout,
     Task,
 )
-from runnel.runtime.state.waiting import NodeWaiter
+from runnel.runtime.dynamic.running_frames import Iteration, Running
+from runnel.runtime.state.step_context import NodeWaiter
 
 if TYPE_CHECKING:
-    from runnel.runtime.dynamic.dataflow_step import DynamicStep
+    from runnel.runtime.dynamic.region_run import RegionRun
 
 
 class Interrupted:
@@ -65,13 +65,13 @@ class LocalNames:
         self.decides = decides
 
 
-def resume(step: DynamicStep, running: Running, interrupted: Interrupted) -> None:
+def resume(step: RegionRun, running: Running, interrupted: Interrupted) -> None:
     """Makes the iterations of ``running`` what they are after ``interrupted``."""
     _Resumption(step, running, interrupted).run()
 
 
 class _Resumption:
-    def __init__(self, step: DynamicStep, running: Running, interrupted: Interrupted) -> None:
+    def __init__(self, step: RegionRun, running: Running, interrupted: Interrupted) -> None:
         self._step = step
         self._running = running
         self._names = interrupted.names
@@ -91,7 +91,7 @@ class _Resumption:
         for enter, following, merge in self._names.variables:
             source = following if self._number else enter
             step.arrive(iteration, source, self._local(self._names.names[merge.results[0]]))
-        _, waiting, start = self._waiter.where
+        unit, run, _, waiting, start = self._waiter.where
         for unit in running.layout.tasks[: waiting.rank]:
             if isinstance(unit, Layout):
                 self._replay_loop(unit)
@@ -99,7 +99,7 @@ class _Resumption:
                 self._replay(unit, waiting.rank)
         # A sorted list is a heap.
         iteration.ready = sorted(rank for rank in iteration.ready if rank > waiting.rank)
-        self._waiter.where = iteration, waiting, start
+        self._waiter.where = unit, run, iteration, waiting, start
         step.begin_waiting(iteration)
 
     def _local(self, name: str) -> Any:

@@ -1,0 +1,244 @@
+"""Regions: what is not raised becomes nodes that hold the primitives and run dynamically.
+
+What runs dynamically in a step need not be one region: the gradient of a branch runs after what
+took the branch's result. So its nodes are put into *levels*, each of which nothing leaves and comes
+back to, and what hangs together in a level is one region. Values that only a branch has are handed
+from region to region, dead where the branch was not taken.
+
+A value from outside that may itself be dead there (a raised conditional hands it over) comes in
+behind a ``Switch`` for each of its conditions, since compiled code has no dead values.
+"""
+
+from __future__ import annotations
+
+from runnel.graph.registry import get_op_def
+from runnel.ops.control_flow import EXITS, MERGES, SWITCHES
+from runnel.passes.program.program import Node, Program, ValueInfo
+from runnel.passes.structure.frames import Frame, Frames
+from runnel.passes.structure.liveness import Conditions, Liveness
+from runnel.passes.structure.raise_items import Item, Raising, effect_order, in_order
+from runnel.passes.structure.structured import Dynamic, structured_node
+
+
+class DynamicParts:
+    """The nodes and loops of the outermost frame that run dynamically."""
+
+    def __init__(self, raising: Raising, frames: Frames, liveness: Liveness) -> None:
+        self._raising = raising
+        self._frames = frames
+        self._liveness = liveness
+        self._nodes_of: dict[Item, list[Node]] = {}
+        self._made: set[int] = set()
+
+    def makes(self, value: int) -> bool:
+        """True for a value that is made dynamically."""
+        return value in self._made
+
+    def exits(self, loop: Frame) -> list[Node]:
+        """The nodes that hand something out of ``loop``."""
+        runs_in = self._frames.runs_in
+        return [n for n, frame in runs_in.items() if frame is loop and n.op_def.name in EXITS]
+
+    def add(self, node: Node, rank: float) -> Item:
+        """An item for ``node``; what it waits for is the caller's."""
+        item = Item(node, rank)
+        item.inputs = tuple(dict.fromkeys(v for i in node.inputs for v in self._outer(i)))
+        self._nodes_of[item] = [node]
+        self._made.update(node.outputs)
+        return item
+
+    def add_loop(self, loop: Frame, rank: float) -> Item:
+        """An item for a whole loop, with what enters it."""
+        inside = [n for n, frame in self._frames.runs_in.items() if frame.is_inside(loop)]
+        inputs = tuple(dict.fromkeys(v for e in loop.enters for v in self._outer(e.inputs[0])))
+        outputs = tuple(node.outputs[0] for node in self.exits(loop))
+        program = Program([*loop.enters, *inside], {}, outputs, self._raising.program.infos)
+        whole = structured_node(
+            loop.enters[0].op, Dynamic(inputs, program), inputs, outputs, self._raising.program
+        )
+        item = Item(whole, rank)
+        self._nodes_of[item] = program.nodes
+        self._made.update(outputs)
+        return item
+
+    def _outer(self, value: int) -> list[int]:
+        """The values of items that must be there for ``value`` to be."""
+        producer = self._raising.producers.get(value)
+        if value not in self._made and producer is not None and producer.op_def.name in SWITCHES:
+            return [v for given in producer.inputs for v in self._outer(given)]
+        return [self._raising.taken(value)]
+
+    # Regions --------------------------------------------------------------------------------
+
+    def contracted(self, items: list[Item]) -> list[Item]:
+        """``items``, and one for each region."""
+        if not self._nodes_of:
+            return items
+        everything = [*items, *self._nodes_of]
+        after = effect_order(self._raising, everything)
+        found = list(items)
+        for members in self._parts(in_order(everything, after), after):
+            found.append(self._region(members))
+        return found
+
+    def _parts(self, items: list[Item], after: dict[Item, list[Item]]) -> list[list[Item]]:
+        """What becomes one region each, in order."""
+        producer = {value: item for item in items for value in item.outputs}
+        level: dict[Item, int] = {}
+        root: dict[Item, Item] = {}
+
+        def leader(item: Item) -> Item:
+            while root[item] is not item:
+                item = root[item]
+            return item
+
+        for item in items:
+            inside = item in self._nodes_of
+            sources = [producer[value] for value in item.needs() if value in producer]
+            joined = [*sources, *item.control]
+            sources += [c for c in (*item.control, *after.get(item, ())) if c in level]
+            level[item] = max(
+                (level[s] + (not inside and s in self._nodes_of) for s in sources), default=0
+            )
+            if inside:
+                root[item] = item
+                for source in joined:
+                    if source in root and level[source] == level[item]:
+                        root[leader(source)] = item
+        parts: dict[tuple[int, Item], list[Item]] = {}
+        for item in root:
+            parts.setdefault((level[item], leader(item)), []).append(item)
+        return [parts[key] for key in sorted(parts, key=lambda key: key[0])]
+
+    def _region(self, members: list[Item]) -> Item:
+        inside = {node for member in members for node in self._nodes_of[member]}
+        builder = _RegionBuilder(self._raising, self._liveness, inside, self._made)
+        program = builder.program()
+        inputs, outputs = tuple(program.feeds.values()), program.fetches
+        ends = [m.node for m in members if m.node.op_def.name in MERGES]
+        op = (ends or [members[0].node])[0].op
+        rank = max(member.rank for member in members)
+        region = Dynamic(inputs, program)
+        return self._raising.absorb(members, op, region, inputs, outputs, rank)
+
+
+class _RegionBuilder:
+    """Copies the nodes of a region into a program of their own."""
+
+    def __init__(
+        self, raising: Raising, liveness: Liveness, inside: set[Node], dynamic: set[int]
+    ) -> None:
+        """``dynamic`` are the values that regions make."""
+        self._raising = raising
+        self._liveness = liveness
+        self._inside = inside
+        self._dynamic = dynamic
+        self._made = {value for node in inside for value in node.outputs}
+        self._infos = list(raising.program.infos)  # references in a region stay references
+        self._nodes: list[Node] = []
+        self._copies: dict[Node, Node] = {}
+        self._taken: dict[int, int] = {}
+        """What each value from outside is inside."""
+        self._guards: dict[tuple[int, Conditions], int] = {}
+        self._feeds: dict[int, int] = {}
+        self._variables: set[int] = set()
+
+    def program(self) -> Program:
+        raising = self._raising
+        wanted = set(raising.program.fetches)
+        for node in raising.program.nodes:
+            if node in self._inside:
+                self._copy(node)
+            else:
+                wanted.update(node.inputs)
+                # Who waits for something in another region is dead when that is.
+                wanted.update(c.outputs[0] for c in node.control if c.outputs)
+        # A predicate is wanted where what it decides is; its copies are seen through there.
+        wanted.update(self._liveness.decides(v) for v in list(wanted))
+        given = [v for n in self._copies for v in n.outputs if v in wanted and v in self._made]
+        return Program(self._nodes, self._feeds, tuple(given), self._infos)
+
+    def _copy(self, node: Node) -> None:
+        inputs = tuple([v if v in self._made else self._take(v) for v in node.inputs])
+        control = dict.fromkeys(c for awaited in node.control for c in self._awaited(awaited, node))
+        self._append(node, inputs, tuple(control))
+
+    def _append(self, node: Node, inputs: tuple[int, ...], control: tuple[Node, ...]) -> None:
+        copy = Node(node.op, node.op_def, inputs, node.outputs, control, node.attrs)
+        self._copies[node] = copy
+        self._nodes.append(copy)
+
+    def _take(self, value: int) -> int:
+        """The number, inside, of a value from outside."""
+        if value not in self._taken:
+            self._taken[value] = self._brought_in(value)
+        return self._taken[value]
+
+    def _brought_in(self, value: int) -> int:
+        raising = self._raising
+        producer = raising.producers.get(value)
+        if producer is not None and producer.op_def.name in SWITCHES:
+            inputs = tuple([v if v in self._made else self._take(v) for v in producer.inputs])
+            if producer not in self._copies:
+                self._append(producer, inputs, ())
+            return value
+        handle = raising.seen_through(value)
+        if handle in raising.variables:
+            if handle not in self._variables:
+                self._variables.add(handle)
+                self._append(raising.variables[handle], (), ())
+            return handle
+        if producer is not None and value in raising.stands_for:
+            self._append(producer, (self._take(producer.inputs[0]),), ())
+            return value
+        self._feeds[value] = value
+        conditions = self._liveness.of_value(value)
+        if not conditions or value in self._dynamic:
+            return value  # what a region gives is dead where it is not alive
+        return self._guarded(value, conditions, producer)
+
+    def _guarded(self, value: int, conditions: Conditions, near: Node | None) -> int:
+        """``value`` behind a Switch for each of ``conditions``."""
+        known = self._guards.get((value, conditions))
+        if known is not None:
+            return known
+        assert near is not None
+        guarded = value
+        for predicate, side in self._liveness.nested(conditions):
+            decides = predicate if predicate in self._made else self._take(predicate)
+            info = self._infos[guarded]
+            outputs = (self._new(info), self._new(info))
+            attrs = {"T": info.dtype.base_dtype}
+            self._nodes.append(
+                Node(near.op, get_op_def("Switch"), (guarded, decides), outputs, (), attrs)
+            )
+            guarded = outputs[side]
+        self._guards[value, conditions] = guarded
+        return guarded
+
+    def _new(self, info: ValueInfo) -> int:
+        # Numbered across the step: other programs must not use the number for something else.
+        number = self._raising.program.new_value(info)
+        self._infos.extend(self._raising.program.infos[len(self._infos) :])
+        return number
+
+    def _awaited(self, control: Node, node: Node) -> list[Node]:
+        """What ``node`` waits for inside, in place of ``control``."""
+        if control in self._inside:
+            return [self._copies[control]]
+        conditions = self._liveness.of.get(control, frozenset())
+        if not conditions:
+            return []  # the region waits for it
+        if all(side >= 0 for _, side in conditions):
+            predicate = self._liveness.nested(conditions)[-1][0]
+            decides = predicate if predicate in self._made else self._take(predicate)
+            alive = self._guarded(decides, conditions, node)
+        elif control.outputs:
+            alive = self._take(control.outputs[0])
+        else:
+            return [found for other in control.control for found in self._awaited(other, node)]
+        info = self._infos[alive]
+        attrs = {"T": info.dtype.base_dtype}
+        waits = Node(node.op, get_op_def("Identity"), (alive,), (self._new(info),), (), attrs)
+        self._nodes.append(waits)
+        return [waits]

@@ -1,0 +1,234 @@
+"""Running a prepared step: units are started as what they need arrives.
+
+One thread starts the units in an order that agrees with every edge and with the order of effects on
+state. Starting a compiled segment does not wait for it, nor does a transfer to another device, so
+devices work at the same time and transfers overlap with computation; but whatever something waits
+for has been started before it. So no placement can deadlock, and no locks are needed between
+devices. What a unit makes for another device is sent as soon as it exists.
+
+An operation that has to wait for another step keeps back what needs it and nothing else. When only
+waiting is left, the step confirms what it has started and sleeps.
+
+A compiled segment says at its end whether its checks held. That is looked at before anything that
+depends on it changes state or has an effect outside, and for the rest at the end of the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+from runnel.graph.device_set import LogicalDevice
+from runnel.passes.program.program import Program
+from runnel.passes.program.variable_reads import value_names
+from runnel.queues.waiter import WAITING
+from runnel.runtime.devices.transfer import Transfer
+from runnel.runtime.interpret.interpreter import missing_variable
+from runnel.runtime.schedule.unit import BoundUnit, SegmentUnit
+from runnel.runtime.segment.tiers import SegmentRunner
+from runnel.runtime.segment.unconfirmed import Unconfirmed
+from runnel.runtime.state.step_context import StepContext
+
+WholeStep = Callable[[list[Any], StepContext], list[Any]]
+"""The fetched values for the fed ones, both by position."""
+
+
+class Schedule:
+    """The units of a step, in the order in which they are started when nothing blocks."""
+
+    def __init__(
+        self,
+        units: Sequence[BoundUnit],
+        program: Program,
+        constants: dict[int, Any],
+        host: LogicalDevice | None,
+    ) -> None:
+        """``constants`` are those that are fetched, or that a blocking operation takes.
+
+        ``host`` is where fed values come from, in a step over several devices.
+        """
+        self.units = units
+        self.runners: list[SegmentRunner] = [r for unit in units for r in unit.runners]
+        """The segments that may be compiled."""
+        self._constants = constants
+        self._fed: list[Transfer] = []
+        """Transfers of fed values."""
+        if len(units) > 1:
+            self._find_awaited()
+        if host is not None:
+            self._add_transfers(program, host)
+        self._certain_loads = self._find_certain_loads()
+
+    def _find_awaited(self) -> None:
+        before: list[set[int]] = []
+        for unit in self.units:
+            found = set(unit.needs).union(*(before[need] for need in unit.needs))
+            before.append(found)
+            if unit.replaces_state:
+                unit.awaited = tuple(range(unit.place))  # a failed step changes nothing
+            elif unit.has_effects:
+                unit.awaited = tuple(sorted(found))
+
+    def _add_transfers(self, program: Program, host: LogicalDevice) -> None:
+        """Has each unit send what units of other devices need of it, once to each device."""
+        makers: dict[int, list[BoundUnit]] = {}
+        takers: dict[tuple[int, LogicalDevice], list[BoundUnit]] = {}
+        for unit in self.units:
+            for value in unit.outputs:
+                makers.setdefault(value, []).append(unit)
+            for value in unit.inputs:
+                if unit.device is not None:
+                    takers.setdefault((value, unit.device), []).append(unit)
+        received: dict[tuple[int, LogicalDevice], int] = {}
+        names = value_names(program)
+        for (value, device), units in takers.items():
+            sources = [unit.device for unit in makers.get(value, ())]
+            if value in self._constants or device in (sources or [host]):
+                continue  # it is there
+            number = received[value, device] = program.new_value(program.infos[value])
+            as_array = any(unit.takes_array(value) for unit in units)
+            name = f"{names[value]} from {(sources or [host])[0]}"
+            transfer = Transfer(value, number, device, name, by_value=not as_array)
+            if value not in makers:
+                self._fed.append(transfer)
+            for unit in makers.get(value, ()):
+                unit.transfers.append(transfer)
+        for unit in self.units:
+            if unit.device is not None:
+                unit.inputs = tuple([received.get((v, unit.device), v) for v in unit.inputs])
+
+    def _find_certain_loads(self) -> list[Any]:
+        """Variables that must have a value before the step begins."""
+        written = {cell for runner in self.runners for cell in runner.state.stored}
+        return [
+            (cell, variable, node)
+            for runner in self.runners
+            for cell, _, variable, node in runner.state.loads
+            if node is not None and (cell not in written or cell in runner.state.stored)
+        ]
+
+    def as_whole(self, feeds: Sequence[int], fetches: Sequence[int]) -> WholeStep | None:
+        """The step as one segment, which must use fed values alone and make all that is fetched."""
+        if len(self.units) != 1 or self._fed:
+            return None
+        [unit] = self.units
+        if not isinstance(unit, SegmentUnit):
+            return None
+        if not set(unit.inputs).issubset(feeds) or not set(fetches).issubset(unit.outputs):
+            return None
+        run = unit.runner.run
+        taken = [feeds.index(value) for value in unit.inputs]
+        given = [unit.outputs.index(value) for value in fetches]
+
+        def whole(fed: list[Any], context: StepContext) -> list[Any]:
+            results = run([fed[i] for i in taken], context)
+            return [results[i] for i in given]
+
+        return whole
+
+    # Running --------------------------------------------------------------------------------
+
+    def run(self, values: dict[int, Any], context: StepContext) -> None:
+        """Adds to ``values``, which hold what was fed, everything that the units give."""
+        if self._constants:
+            values.update(self._constants)
+        pending: dict[int, Unconfirmed] = {}
+        unfinished: set[int] = set()
+        try:
+            if self._fed:
+                self._send_fed(values, pending)
+            for unit in self.units:
+                blocked = bool(unfinished) and not unfinished.isdisjoint(unit.needs)
+                if blocked or not self._start(unit, values, context, pending):
+                    unfinished.add(unit.place)
+            if unfinished:
+                self._finish(unfinished, values, context, pending)
+            for waiting in pending.values():
+                waiting.finish()
+        except BaseException:
+            for waiting in pending.values():
+                waiting.settle()
+            raise
+        finally:
+            if context.outstanding:
+                context.withdraw()
+
+    def _send_fed(self, values: dict[int, Any], pending: dict[int, Unconfirmed]) -> None:
+        """Starts the transfers of fed values; until they end, the caller's arrays are in use."""
+        for transfer in self._fed:
+            value = values[transfer.source]
+            moved = values[transfer.received] = transfer.start(value)
+            if moved is not value:
+                pending[-1 - len(pending)] = Unconfirmed(None, arrays=[moved])
+
+    def _start(
+        self,
+        unit: BoundUnit,
+        values: dict[int, Any],
+        context: StepContext,
+        pending: dict[int, Unconfirmed],
+    ) -> bool:
+        """Starts a unit; False if it waits."""
+        if pending:
+            for place in unit.awaited:
+                if place in pending:
+                    pending[place].confirm()
+        started: list[Unconfirmed] = []
+        results = unit.start([values[number] for number in unit.inputs], context, started)
+        if started:
+            pending[unit.place] = started[0]
+        if results is WAITING:
+            return False
+        self._give(unit, results, values)
+        return True
+
+    @staticmethod
+    def _give(unit: BoundUnit, results: Sequence[Any], values: dict[int, Any]) -> None:
+        for number, result in zip(unit.outputs, results):
+            values[number] = result
+        for transfer in unit.transfers:
+            # Units that wait for different things may each have read the same variable.
+            if transfer.received not in values:
+                values[transfer.received] = transfer.start(values[transfer.source])
+
+    def _finish(
+        self,
+        unfinished: set[int],
+        values: dict[int, Any],
+        context: StepContext,
+        pending: dict[int, Unconfirmed],
+    ) -> None:
+        """Runs the rest of a step, some units of which wait."""
+        for cell, variable, node in self._certain_loads:
+            if cell.value is None:  # a step that is about to wait says so at once
+                raise missing_variable(variable, node)
+        missing: dict[int, int] = {}
+        users: dict[int, list[int]] = {}
+        for place in unfinished:
+            for need in self.units[place].needs:
+                if need in unfinished:
+                    missing[place] = missing.get(place, 0) + 1
+                    users.setdefault(need, []).append(place)
+        while unfinished:
+            for waiting in pending.values():
+                waiting.confirm()
+            waiter = context.next()
+            unit = waiter.where[0]
+            results = unit.resume(waiter, context)
+            if results is WAITING:
+                continue
+            self._give(unit, results, values)
+            finished = [unit.place]
+            ready: list[int] = []
+            while finished:
+                place = finished.pop()
+                unfinished.discard(place)
+                for user in users.get(place, ()):
+                    missing[user] -= 1
+                    if missing[user] == 0:
+                        heappush(ready, user)
+                while ready and not finished:
+                    place = heappop(ready)
+                    if self._start(self.units[place], values, context, pending):
+                        finished.append(place)

@@ -1,0 +1,150 @@
+"""The units of a schedule, bound to the state of a task: what is started, and what it sends.
+
+Starting a compiled segment does not wait for it, nor does a transfer. An operation that blocks
+gives its results, or ``WAITING``: then the step goes on without it, and the waiter that it was
+given tells when it can be taken up again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from runnel.graph.registry import INTERPRETED
+from runnel.passes.clusters.cluster import Segment
+from runnel.passes.clusters.units import Unit
+from runnel.passes.program.kernel_call import bind_blocking, select
+from runnel.passes.program.program import Node, ValueInfo
+from runnel.queues.waiter import WAITING
+from runnel.runtime.devices.transfer import Transfer
+from runnel.runtime.interpret import verification
+from runnel.runtime.interpret.interpreter import as_op_error
+from runnel.runtime.segment.tiers import SegmentRunner
+from runnel.runtime.segment.unconfirmed import Unconfirmed
+from runnel.runtime.state.step_context import NodeWaiter, StepContext
+
+
+class BoundUnit:
+    """A unit at its place in a schedule."""
+
+    __slots__ = ("place", "inputs", "outputs", "needs", "awaited", "transfers", "device")
+
+    def __init__(self, unit: Unit, place: int) -> None:
+        self.place = place
+        self.inputs = unit.inputs
+        """Where its values are found: those from another device under the number that they have
+        been received as."""
+        self.outputs = unit.outputs
+        self.needs = unit.needs
+        """Places of the units that must have run."""
+        self.awaited: tuple[int, ...] = ()
+        """Places of the units whose checks must have held before this one changes anything."""
+        self.transfers: list[Transfer] = []
+        """What is sent when it has run."""
+        self.device = unit.device
+        """Where it runs, in a step over several devices."""
+
+    @property
+    def has_effects(self) -> bool:
+        """True when running it may leave a trace: in state, or outside."""
+        return True
+
+    @property
+    def replaces_state(self) -> bool:
+        """True when it replaces the values of variables."""
+        return False
+
+    @property
+    def runners(self) -> Sequence[SegmentRunner]:
+        """What may be compiled in it."""
+        return ()
+
+    def takes_array(self, value: int) -> bool:
+        """True when a compiled version takes ``value`` as an array, not to be built for it."""
+        return False
+
+    def start(self, args: list[Any], context: StepContext, started: list[Unconfirmed]) -> Any:
+        """The outputs, or ``WAITING``; ``started`` gets what is still to be confirmed."""
+        raise NotImplementedError
+
+    def resume(self, waiter: NodeWaiter, context: StepContext) -> Any:
+        """The outputs, or ``WAITING`` again, when something that it waited for has arrived."""
+        raise NotImplementedError
+
+
+class SegmentUnit(BoundUnit):
+    """A segment."""
+
+    __slots__ = ("runner", "_segment")
+
+    def __init__(self, unit: Unit, place: int, runner: SegmentRunner) -> None:
+        super().__init__(unit, place)
+        self.runner = runner
+        self._segment: Segment = runner.segment
+
+    @property
+    def has_effects(self) -> bool:
+        return self.runner.has_effects
+
+    @property
+    def replaces_state(self) -> bool:
+        return bool(self.runner.state.stored)
+
+    @property
+    def runners(self) -> Sequence[SegmentRunner]:
+        return (self.runner,)
+
+    def takes_array(self, value: int) -> bool:
+        segment = self._segment
+        return segment.compilable and value in segment.inputs and value not in segment.specialized
+
+    def start(self, args: list[Any], context: StepContext, started: list[Unconfirmed]) -> Any:
+        return self.runner.run(args, context, started)
+
+
+class BlockingUnit(BoundUnit):
+    """An operation that may have to wait for another step."""
+
+    __slots__ = ("node", "_call", "_infos")
+
+    def __init__(self, unit: Unit, place: int, infos: Sequence[ValueInfo]) -> None:
+        super().__init__(unit, place)
+        assert isinstance(unit.content, Node)
+        self.node = unit.content
+        self._call = bind_blocking(select(self.node, "CPU", INTERPRETED), self.node)
+        self._infos = [infos[value] for value in unit.outputs]
+
+    def start(self, args: list[Any], context: StepContext, started: list[Unconfirmed]) -> Any:
+        node = self.node
+        context.require_time(node)
+        begun = time.perf_counter_ns() if context.observer is not None else 0
+        waiter = context.waiter(node, (self, begun))
+        try:
+            results = self._call(waiter, *args)
+        except Exception as error:
+            raise as_op_error(error, node, args) from error
+        if results is WAITING:
+            context.outstanding[waiter] = None
+        else:
+            self._note(begun, results, context)
+        return results
+
+    def resume(self, waiter: NodeWaiter, context: StepContext) -> Any:
+        results = arrived(waiter)
+        self._note(waiter.where[1], results, context)
+        return results
+
+    def _note(self, begun: int, results: Any, context: StepContext) -> None:
+        if verification.enabled:
+            verification.verify_all(self.node, self._infos, results)
+        if context.observer is not None:
+            context.observer.operation(self.node, begun, time.perf_counter_ns(), results)
+
+
+def arrived(waiter: NodeWaiter) -> Any:
+    """The results that ``waiter`` has been told of, or the error."""
+    if waiter.error is not None:
+        raise as_op_error(waiter.error, waiter.node, ()) from waiter.error
+    assert waiter.made is not None
+    return waiter.made()

@@ -1,0 +1,121 @@
+"""Cells: the values of variables and the positions of random streams, and the locks of writers."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import count, islice, repeat, takewhile
+from operator import call
+from typing import Any
+
+import numpy as np
+
+from runnel.passes.program.program import Node
+from runnel.runtime.state.step_context import StepContext
+
+_LOOK_SECONDS = 0.02
+"""For how long a step waits for a lock before it looks whether it may go on."""
+
+_cell_numbers = count()
+
+
+class Cell:
+    """One piece of mutable state: a variable's value, or the position of a random op's stream.
+
+    ``writer`` is held by a step from the moment it reads a cell that it will replace until it
+    has replaced it, so concurrent updates are not lost. Steps take several in order of
+    ``number``, so they cannot deadlock.
+    """
+
+    __slots__ = ("value", "writer", "number", "changes_shape")
+
+    def __init__(self) -> None:
+        self.value: Any = None
+        self.writer = threading.RLock()
+        self.number = next(_cell_numbers)
+        self.changes_shape = False
+        """True once a step has been prepared that may store a value of another shape."""
+
+
+class WriterLocks:
+    """The writer locks of some cells, taken and released together.
+
+    KeyboardInterrupt is raised between two instructions of Python code, never inside a built-in.
+    So what must happen as a whole is one call of a built-in, here and in :func:`store_all`:
+
+        release = locks.acquire(context, node)
+        try:
+            ...
+        finally:
+            deque(release, 0)
+    """
+
+    __slots__ = ("_attempts", "_begin", "_release")
+
+    def __init__(self, cells: Iterable[Cell], writing: list[None]) -> None:
+        """``writing`` is as long as the number of steps that hold or wait for writer locks."""
+        locks: list[Any] = [c.writer for c in sorted(set(cells), key=lambda cell: cell.number)]
+        self._begin: list[Any] = [partial(writing.append, None)] if locks else []
+        self._attempts = [partial(lock.acquire, True, _LOOK_SECONDS) for lock in locks]
+        self._release: list[Any] = [lock.release for lock in locks]
+        if locks:
+            self._release.insert(0, writing.pop)
+
+    def acquire(self, context: StepContext, node: Node) -> Iterator[None]:
+        """Waits for every lock, as long as the step may run; exhausting the result releases.
+
+        Interrupted or out of time, it holds none; an error names ``node``.
+        """
+        release = map(call, self._release)
+        held: list[Any] = []
+        try:
+            held.extend(map(call, self._begin))
+            held.extend(takewhile(bool, map(call, self._attempts)))
+            while len(held) < len(self._release):
+                context.require_time(node)
+                held.extend(takewhile(bool, map(call, self._attempts[len(held) - 1 :])))
+        except BaseException:
+            deque(islice(release, len(held)), 0)
+            raise
+        return release
+
+
+@contextmanager
+def held_within(lock: Any, context: StepContext, node: Node) -> Iterator[None]:
+    """Holds ``lock`` in the block; while another thread holds it, looks at the step."""
+    while not lock.acquire(timeout=_LOOK_SECONDS):
+        context.require_time(node)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def store_all(cells: Sequence[Cell], values: Sequence[Any]) -> None:
+    """Gives each cell its value; an interrupt comes before or after, not between."""
+    if len(cells) == 1:
+        cells[0].value = values[0]
+        return
+    deque(map(setattr, cells, repeat("value"), values), 0)
+
+
+def as_numpy(value: Any) -> Any:
+    """A value of either tier as a NumPy array (without a copy where possible).
+
+    What is not an array (a stack, a TensorArray) is passed on as it is.
+    """
+    if isinstance(value, np.ndarray | np.generic) or not hasattr(value, "__array__"):
+        return value
+    return np.asarray(value)
+
+
+def owned(value: Any) -> np.ndarray:
+    """``value`` as an array that nobody else can change: what a cell keeps."""
+    array = np.asarray(value)
+    if array.base is not None or array.flags.writeable is False:
+        array = array.copy()
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,225 @@
+"""One run of a step: what everything that may wait, or run for long, looks at.
+
+The thread that called ``run`` does all the work of its step and sleeps while the step can only
+wait. Whoever makes a result possible, on whichever thread, takes note of it and wakes the sleeper.
+So there is no thread for each thing that is waited for.
+
+A step is stopped by its deadline, or by :meth:`StepContext.cancel` from any thread. Whatever may
+take long looks at :attr:`StepContext.cancelled` and the deadline: locks, interpreted instructions,
+loops in either tier, compiled calls that are waited for, operations that block.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from runnel.graph import errors
+from runnel.passes.program.program import Node
+from runnel.queues.waiter import Outputs, Waiter
+from runnel.runtime.state.resources import Resources
+
+now = time.monotonic
+
+_numbers = itertools.count(1)
+_LIMIT = (
+    "RunOptions.timeout_in_ms, or ConfigProto.operation_timeout_in_ms for every step of a "
+    "session, sets the limit"
+)
+
+
+class NodeWaiter(Waiter):
+    """An operation of a running step; ``where`` is what its unit needs to go on with it."""
+
+    __slots__ = ("_context", "node", "where", "made", "error")
+
+    def __init__(self, context: StepContext, node: Node, where: Any) -> None:
+        self.place = None
+        self._context = context
+        self.node = node
+        self.where = where
+        self.made: Callable[[], Outputs] | None = None
+        self.error: Exception | None = None
+
+    @property
+    def resources(self) -> Resources:
+        """What steps share, by name."""
+        return self._context.steps.resources
+
+    def complete(self, make: Callable[[], Outputs]) -> None:
+        self.made = make
+        self._context.arrived(self)
+
+    def fail(self, error: Exception) -> None:
+        self.error = error
+        self._context.arrived(self)
+
+
+class StepContext:
+    """One run of a step: its number, deadline, observer, and what it waits for.
+
+    ``deadline`` is a time of ``time.monotonic``. ``observer.operation(node, start_ns, end_ns,
+    outputs)`` is called after each operation, ``observer.segment`` after what runs as a whole.
+    """
+
+    __slots__ = (
+        *("id", "steps", "deadline", "observer", "cancelled", "asleep"),
+        *("outstanding", "_arrived", "_wake"),
+    )
+
+    def __init__(
+        self, steps: RunningSteps, deadline: float | None = None, observer: Any = None
+    ) -> None:
+        self.id = next(_numbers)
+        self.steps = steps
+        self.deadline = deadline
+        self.observer = observer
+        self.cancelled: str | None = None
+        """Why the step has to stop, once it has to."""
+        self.asleep = False
+        """True while the step can only wait."""
+        self.outstanding: dict[NodeWaiter, None] = {}
+        """Operations without a result, in the order in which they began to wait."""
+        self._arrived: deque[NodeWaiter] | None = None
+        self._wake: Any = None
+
+    # From any thread ------------------------------------------------------------------------
+
+    def cancel(self, why: str) -> None:
+        """Ends the step: it fails with a CancelledError that says ``why``."""
+        self.cancelled = why
+        self._rouse()
+
+    def arrived(self, waiter: NodeWaiter) -> None:
+        """Takes note of a result."""
+        assert self._arrived is not None
+        self._arrived.append(waiter)
+        self._rouse()
+
+    def _rouse(self) -> None:
+        # The order matters: the sleeper shows its lock first and then looks for results; who
+        # brings one does it the other way around. So one of them sees the other.
+        wake = self._wake
+        if wake is not None and wake.locked():
+            with contextlib.suppress(RuntimeError):  # someone else has just done it
+                wake.release()
+
+    # From the step's thread -----------------------------------------------------------------
+
+    def must_stop(self) -> bool:
+        """True when :meth:`require_time` would raise an error."""
+        return self.cancelled is not None or (self.deadline is not None and now() > self.deadline)
+
+    def require_time(self, node: Node) -> None:
+        """An error when the step has to stop before ``node`` runs, or goes on."""
+        if self.cancelled is not None:
+            raise errors.CancelledError(
+                None, node.op, f"The step was cancelled before {node.op.name!r}: {self.cancelled}"
+            )
+        if self.deadline is not None and now() > self.deadline:
+            raise errors.DeadlineExceededError(
+                None, node.op, f"The step ran out of time before {node.op.name!r}. {_LIMIT}"
+            )
+
+    def patience(self, most: float) -> float:
+        """The seconds to wait before the next look: ``most``, or what the deadline leaves."""
+        if self.deadline is None:
+            return most
+        return min(most, max(self.deadline - now(), 0))
+
+    def waiter(self, node: Node, where: Any) -> NodeWaiter:
+        """What a blocking operation is given to wait with."""
+        if self._arrived is None:
+            self._arrived = deque()
+        return NodeWaiter(self, node, where)
+
+    def next(self) -> NodeWaiter:
+        """The next operation that has a result; sleeps until there is one."""
+        assert self._arrived is not None
+        if not self._arrived:
+            self.asleep = True
+            self._sleep(self._arrived)
+            self.asleep = False
+        waiter = self._arrived.popleft()
+        self.outstanding.pop(waiter, None)
+        return waiter
+
+    def _sleep(self, arrived: deque[NodeWaiter]) -> None:
+        if self._wake is None:
+            wake = threading.Lock()
+            wake.acquire()
+            self._wake = wake
+        wake = self._wake
+        while not arrived:
+            if self.cancelled is not None:
+                raise errors.CancelledError(
+                    None, self._first().op, f"{self._what()} was cancelled: {self.cancelled}"
+                )
+            if self.deadline is None:
+                wake.acquire()
+            elif not wake.acquire(timeout=max(self.deadline - now(), 0)):
+                if not arrived:
+                    raise errors.DeadlineExceededError(
+                        None,
+                        self._first().op,
+                        f"The step ran out of time while {self._what()} was waiting. {_LIMIT}",
+                    )
+
+    def _first(self) -> Node:
+        return next(iter(self.outstanding)).node
+
+    def _what(self) -> str:
+        count = len(self.outstanding)
+        others = f" (and {count - 1} more)" if count > 1 else ""
+        return f"{self._first().op.name!r}{others}"
+
+    def withdraw(self) -> None:
+        """Withdraws the operations that still wait; the step has failed."""
+        for waiter in self.outstanding:
+            if waiter.place is not None:
+                waiter.place.cancel(waiter)
+        self.outstanding.clear()
+
+
+class RunningSteps:
+    """The steps of a session that run, so that they can be cancelled."""
+
+    __slots__ = ("resources", "_running", "_closed")
+
+    def __init__(self, resources: Resources) -> None:
+        self.resources = resources
+        """What steps share beside variables."""
+        # Changed by single operations of a dictionary only, which need no lock.
+        self._running: dict[int, StepContext] = {}
+        self._closed: str | None = None
+
+    def begin(self, deadline: float | None = None, observer: Any = None) -> StepContext:
+        """A step that runs from now on; :meth:`end` must follow."""
+        context = StepContext(self, deadline, observer)
+        self._running[context.id] = context
+        if self._closed is not None:  # after the step can be seen: closing misses none
+            context.cancel(self._closed)
+        return context
+
+    def end(self, context: StepContext) -> None:
+        """Notes that a step has ended."""
+        self._running.pop(context.id, None)
+
+    def running(self) -> list[StepContext]:
+        """The steps that run now."""
+        return list(self._running.values())
+
+    def cancel(self, why: str) -> None:
+        """Cancels the steps that run now."""
+        for context in self.running():
+            context.cancel(why)
+
+    def close(self, why: str) -> None:
+        """Cancels every step that runs or is about to."""
+        self._closed = why
+        self.cancel(why)

@@ -1,0 +1,63 @@
+"""What a task owns: variables, queues and the like, random streams, in named containers.
+
+It outlives sessions. A local session has one of its own; steps of several sessions may share one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from runnel.graph.errors import CancelledError
+from runnel.graph.operation import Operation
+from runnel.passes.program.state_access import variable_name
+from runnel.runtime.state.cell import Cell
+from runnel.runtime.state.random_streams import RandomStreams
+from runnel.runtime.state.resources import Resources
+
+
+class TaskState:
+    """Containers of variables and resources, and the positions of random streams."""
+
+    def __init__(self) -> None:
+        # Held while a step takes the values that it starts from or stores new ones, so that a
+        # step sees all the effects of another or none. Never held while a step computes.
+        self.lock = threading.Lock()
+        self._containers: dict[str, dict[str, Cell]] = {}
+        self.resources = Resources()
+        """Queues and the like."""
+        self.streams = RandomStreams()
+        self.writing: list[None] = []
+        """As long as the number of steps that hold or wait for writer locks.
+
+        They load under ``lock``: while it is held and nobody is here, all state is as it stands.
+        """
+        self.shape_changers = 0
+        """Grows when another cell begins to change its shape from step to step."""
+
+    def cell(self, variable: Operation) -> Cell:
+        """The cell of the variable that ``variable`` makes."""
+        container, name = variable_name(variable)
+        with self.lock:
+            cells = self._containers.setdefault(container, {})
+            if name not in cells:
+                cells[name] = Cell()
+            return cells[name]
+
+    def note_shape_changes(self, cells: Sequence[Cell]) -> None:
+        """Notes that the values of ``cells`` do not keep their shape."""
+        with self.lock:
+            for cell in cells:
+                if not cell.changes_shape:
+                    cell.changes_shape = True
+                    self.shape_changers += 1
+
+    def clear(self, containers: list[str] | None = None) -> None:
+        """Forgets the values in the named containers, or in all; who waits for them fails."""
+        with self.lock:
+            for name, cells in self._containers.items():
+                if containers is None or name in containers:
+                    for cell in cells.values():
+                        cell.value = None
+        gone = CancelledError(None, None, "What this operation waits for was reset")
+        self.resources.clear(containers, gone)
