@@ -34,18 +34,20 @@ class Placed:
     """Where an operation is, and why.
 
     ``free`` are the devices that it could be on as well, if neither the user nor a lack of kernels
-    decided it.
+    decided it. ``keeps_variable`` tells that a variable decided, which lives there since an earlier
+    step.
     """
 
     device: LogicalDevice
     reason: str
     free: tuple[LogicalDevice, ...] = ()
+    keeps_variable: bool = False
 
 
 class Group:
     """Operations that share a device."""
 
-    __slots__ = ("members", "spec", "wished_by", "notes", "chosen", "reason", "free")
+    __slots__ = ("members", "spec", "wished_by", "notes", "chosen", "reason", "free", "home")
 
     def __init__(self) -> None:
         self.members: list[Operation] = []
@@ -56,6 +58,8 @@ class Group:
         self.chosen: LogicalDevice | None = None
         self.reason = ""
         self.free: tuple[LogicalDevice, ...] = ()
+        self.home: LogicalDevice | None = None
+        """Where a variable in the group lives, if that decided."""
 
 
 class Placement:
@@ -250,7 +254,8 @@ class Placer:
             None,
         )
         if home is not None and home in able and home is not able[0]:
-            group.chosen, group.reason = home, "its variable lives there since an earlier step"
+            group.chosen = group.home = home
+            group.reason = "its variable lives there since an earlier step"
 
     def _able(
         self, group: Group, admitted: Iterable[LogicalDevice], strict: bool
@@ -350,7 +355,7 @@ class Placer:
             if note:
                 reason = f"{reason}; {note}"
             free = () if group.spec.device_type else group.free
-            placed[op] = Placed(group.chosen, reason, free)
+            placed[op] = Placed(group.chosen, reason, free, group.home is not None)
         return placed
 
 

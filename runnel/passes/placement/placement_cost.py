@@ -92,7 +92,7 @@ def _choices(
     placed = placement.placed[group[0]]
     if not any(op.op_def.variable for op in group):
         return placed.free
-    if "lives there" in placed.reason:
+    if placed.keeps_variable:
         return (placed.device,)
     kind = placed.device.device_type
     return tuple(device for device in placed.free if device.device_type == kind)
