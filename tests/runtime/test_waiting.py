@@ -40,12 +40,30 @@ class Running:
         return self._outcome
 
 
+class _Counted(set):
+    """A set that tells when it has ``count`` members."""
+
+    def __init__(self, members: set, count: int) -> None:
+        super().__init__(members)
+        self._count = count
+        self.reached = threading.Event()
+        self._look()
+
+    def add(self, member: Any) -> None:
+        super().add(member)
+        self._look()
+
+    def _look(self) -> None:
+        if len(self) >= self._count:
+            self.reached.set()
+
+
 def asleep(sess: Any, count: int = 1) -> None:
     """Waits until ``count`` steps of ``sess`` sleep."""
-    deadline = time.monotonic() + 30
-    while len(sess._store.waiting._asleep) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    waiting = sess._store.waiting
+    with waiting._lock:
+        waiting._asleep = sleepers = _Counted(waiting._asleep, count)
+    assert sleepers.reached.wait(30), f"{len(sleepers)} steps sleep, not {count}"
 
 
 def error_of(running: Running) -> Exception:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.runtime.test_waiting import Running, asleep
 
 import runnel as tf
 from runnel.runtime.dynamic import dataflow_step
 from tests.both_tiers import COMPILED, INTERPRETED, session
+from tests.runtime.test_waiting import Running, asleep
 
 TIMES = 6
 FIRST = np.float32([0.5, -1.0, 2.0, 0.25, -0.5, 1.5])
