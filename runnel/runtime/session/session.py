@@ -230,13 +230,13 @@ class BaseSession:
         if run_metadata is None or options is None:
             return plan.run(feeds, deadline)
         if options.output_partition_graphs:
-            from runnel.runtime.explain.partition_graphs import add_partition_graphs
+            from runnel.runtime.schedule.partition_graphs import add_partition_graphs
 
             host = self._devices.devices.host
             add_partition_graphs(run_metadata, plan.operations(), plan.feeds, plan.device_of, host)
         if options.trace_level < options.FULL_TRACE:
             return plan.run(feeds, deadline)
-        from runnel.runtime.explain.tracing import StepTracer
+        from runnel.runtime.schedule.tracing import StepTracer
 
         tracer = StepTracer(plan.device_of)
         values = plan.run(feeds, deadline, tracer)
