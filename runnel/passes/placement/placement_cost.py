@@ -163,13 +163,13 @@ class _Step:
                     open_sources.add(op)
                     continue
                 device = min(options, key=lambda d: run.finish(op, d))
-                self._settle(op, device, choices, groups, chosen, open_sources, run)
+                self._put(op, device, choices, groups, chosen, open_sources, run)
             run.add(op, chosen[op])
         for op in self._operations:
             chosen.setdefault(op, default[op])
         return chosen
 
-    def _settle(
+    def _put(
         self,
         op: Operation,
         device: LogicalDevice,

@@ -9,7 +9,7 @@ import runnel as tf
 from runnel.passes.clusters.known_values import FEW_ITERATIONS, KnownValues
 from runnel.passes.program.prune import prune
 from runnel.passes.program.state_access import StateAccess
-from runnel.passes.program.step_resources import Resources
+from runnel.passes.program.step_resources import StepResources
 from runnel.passes.structure.raise_control_flow import raise_control_flow
 from runnel.passes.structure.structured import structure_of
 from tests.both_tiers import COMPILED, INTERPRETED, session
@@ -22,7 +22,7 @@ class Visited:
         program = raise_control_flow(prune(fetches, [], feeds))
         assert program is not None
         self.program = program
-        resources = Resources(program)
+        resources = StepResources(program)
         hosted = [v for t in on_host for v in self.node(t).outputs]
         fixed = None if fixed is None else [program.feeds[t] for t in fixed]
         self.known = KnownValues(program, resources, hosted, fixed)
