@@ -1,5 +1,5 @@
 # Everything here needs only make and Python 3.11 or later: each target makes the virtual
-# environment that it needs and refreshes it when pyproject.toml changes.
+# environment that it needs and refreshes it when pyproject.toml or its file of requirements changes.
 #
 #   make PYTHON=python3.12 test      another interpreter
 #   make test TESTS=tests/ops        some of the tests
@@ -12,6 +12,8 @@ TESTS        ?= tests
 CONFORMANCE  ?= tests/conformance
 # Most of these need oneDNN, which `make test` does without: it tests what runnel has of its own.
 ONEDNN_TESTS ?= tests/native tests/ops/convolution/test_onednn_convolution.py tests/ops/test_channel_sums.py
+# What `make test-oldest` and `make test-newest` run.
+CORE_TESTS   ?= tests/graph tests/passes tests/runtime tests/test_requirements.py
 PYTEST_FLAGS ?=
 DEMO_FLAGS   ?=
 BENCH_FLAGS  ?=
@@ -19,11 +21,15 @@ QUEUE_FLAGS  ?= $(filter --quick,$(BENCH_FLAGS))
 LOOP_FLAGS   ?= $(filter --quick,$(BENCH_FLAGS))
 PLACEMENT_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 
-VENV      := .venv
-PEER_VENV := .venv-conformance
+VENV        := .venv
+LINT_VENV   := .venv-lint
+PEER_VENV   := .venv-conformance
+OLDEST_VENV := .venv-oldest
+NEWEST_VENV := .venv-newest
 # A stamp records a finished installation; an interrupted one leaves none and is done again.
 RUNTIME     := $(VENV)/.installed-runtime
 DEVELOPMENT := $(VENV)/.installed-development
+LINTING     := $(LINT_VENV)/.installed
 CONFORMING  := $(PEER_VENV)/.installed-conformance
 MEASURING   := $(PEER_VENV)/.installed-benchmarks
 
@@ -31,8 +37,17 @@ MEASURING   := $(PEER_VENV)/.installed-benchmarks
 PYTEST := -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_FLAGS)
 PIP    := -m pip --disable-pip-version-check install --quiet
 
+# The first of the given versions of Python that is here; pyenv's need not be on the PATH.
+find-python = $(shell for version in $(1); do \
+  for python in $(HOME)/.pyenv/versions/$$version.*/bin/python$$version python$$version; do \
+    "$$python" -c 'import venv, ensurepip' 2>/dev/null && { command -v "$$python"; exit; }; \
+  done; done)
+OLDEST_PYTHON ?= $(call find-python,3.11)
+NEWEST_PYTHON ?= $(call find-python,3.14 3.13 3.12)
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format conformance bench clean check-python
+.PHONY: help demo test lint format supported test-oldest test-newest core-tests conformance bench \
+  clean check-python
 
 help: ## Show the targets.
 	@echo 'runnel: make TARGET'
@@ -42,17 +57,43 @@ help: ## Show the targets.
 demo: $(RUNTIME) ## Train a classifier on the bundled digits and print its held-out accuracy.
 	$(VENV)/bin/python examples/digits_classifier.py $(DEMO_FLAGS)
 
-test: lint ## Lint, check the types and run the tests (without TensorFlow).
+test: lint $(DEVELOPMENT) ## Lint, check the types and run the tests (without TensorFlow).
 	$(VENV)/bin/python $(PYTEST) $(TESTS) --ignore=$(CONFORMANCE)
 
-lint: $(DEVELOPMENT) ## Check style, formatting and types.
-	$(VENV)/bin/ruff check .
-	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy
+lint: $(LINTING) ## Check style, formatting and types.
+	$(LINT_VENV)/bin/ruff check .
+	$(LINT_VENV)/bin/ruff format --check .
+	$(LINT_VENV)/bin/mypy
 
-format: $(DEVELOPMENT) ## Sort the imports and format every file.
-	$(VENV)/bin/ruff check --select I --fix .
-	$(VENV)/bin/ruff format .
+format: $(LINTING) ## Sort the imports and format every file.
+	$(LINT_VENV)/bin/ruff check --select I --fix .
+	$(LINT_VENV)/bin/ruff format .
+
+supported: test-oldest test-newest ## Run the core's tests at both ends of what is supported.
+
+test-oldest: ## Python 3.11 with the oldest JAX, NumPy and the rest (requirements/oldest.txt).
+	@python='$(OLDEST_PYTHON)'; if test -z "$$python"; then \
+	  echo 'skipped: no Python 3.11 was found (make test-oldest OLDEST_PYTHON=/path/to/python3.11)'; \
+	else \
+	  $(MAKE) core-tests PYTHON="$$python" VENV=$(OLDEST_VENV) \
+	    INSTALL_FLAGS='--constraint requirements/oldest.txt'; \
+	fi
+
+test-newest: ## The newest Python that is here, with today's JAX, NumPy and the rest.
+	@python='$(NEWEST_PYTHON)'; if test -z "$$python"; then \
+	  echo 'skipped: no Python later than 3.11 was found' \
+	       '(make test-newest NEWEST_PYTHON=/path/to/python3.13)'; \
+	else \
+	  $(MAKE) lint PYTHON="$$python" LINT_VENV=$(NEWEST_VENV)-lint && \
+	  $(MAKE) core-tests PYTHON="$$python" VENV=$(NEWEST_VENV) \
+	    INSTALL_FLAGS='--upgrade --upgrade-strategy eager'; \
+	fi
+
+core-tests: check-python
+	@echo 'Installing runnel into $(VENV)'
+	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/python $(PIP) $(INSTALL_FLAGS) --editable '.[dev]'
+	$(VENV)/bin/python $(PYTEST) $(CORE_TESTS)
 
 conformance: export TF_CPP_MIN_LOG_LEVEL ?= 3
 conformance: $(CONFORMING) ## Compare with TensorFlow, live (installs tensorflow-cpu and oneDNN).
@@ -67,7 +108,7 @@ bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (in
 	$(PEER_VENV)/bin/python -m benchmarks.report && exit $$status
 
 clean: ## Remove the environments, caches and build outputs.
-	rm -rf $(VENV) $(PEER_VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LINT_VENV) $(PEER_VENV) $(OLDEST_VENV) $(NEWEST_VENV) $(NEWEST_VENV)-lint build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 # Fails early, and says what to do, where the interpreter cannot serve.
@@ -90,8 +131,20 @@ $(RUNTIME): pyproject.toml | check-python
 	@touch $@
 
 $(DEVELOPMENT): $(RUNTIME)
-	@echo 'Installing the development tools into $(VENV)'
+	@echo 'Installing the tests\'' tools into $(VENV)'
 	@$(VENV)/bin/python $(PIP) --editable '.[dev]'
+	@touch $@
+
+# Made anew each time, so that it holds exactly what the files say. mypy reads packages and imports
+# none, so those that it sees are the ones for Python 3.11, whichever interpreter runs it.
+$(LINTING): requirements/lint.txt requirements/typed.txt | check-python
+	@echo 'Installing the tools that check style and types into $(LINT_VENV)'
+	@rm -rf $(LINT_VENV)
+	@$(PYTHON) -m venv $(LINT_VENV)
+	@$(LINT_VENV)/bin/python $(PIP) --no-deps --requirement requirements/lint.txt
+	@site=$$($(LINT_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') && \
+	  $(LINT_VENV)/bin/python $(PIP) --no-deps --requirement requirements/typed.txt \
+	    --target "$$site" --python-version 3.11 --only-binary :all:
 	@touch $@
 
 $(CONFORMING): pyproject.toml | check-python

@@ -26,8 +26,10 @@ from runnel.graph.gradient_registry import gradient_function
 from runnel.graph.graph import Graph, name_scope
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation, Tensor
+from runnel.graph.registry import Formula
 from runnel.graph.shapes import compatible_dims, format_dims
 from runnel.graph.topological_order import topological_order
+from runnel.ops.control import identity
 from runnel.ops.control_flow import CONTROL_FLOW, is_switch
 
 _PASS_SLICES_ON = CONTROL_FLOW | {
@@ -108,6 +110,15 @@ def gradients(
 
             found = [zeros_like(x) if g is None else g for x, g in zip(sources, found, strict=True)]
     return found
+
+
+def _through_formula(formula: Formula, op: Operation, grads: list[Any]) -> list[Any]:
+    """The gradients of the inputs of ``op``: those of the graph code that stands for it."""
+    # Fresh tensors: the gradient of one must not go through another that itself comes from it.
+    sources = [identity(tensor) for tensor in op.inputs[: formula.arity]]
+    results = formula(op, *sources)
+    found = gradients(results, sources, grad_ys=grads[: len(results)], name="formula")
+    return [*found, *[None] * (len(op.inputs) - len(sources))]
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -271,7 +282,10 @@ class _Backward:
             ]
             if op.type not in _PASS_SLICES_ON:
                 grads = [convert_to_tensor(g) if isinstance(g, IndexedSlices) else g for g in grads]
-            result = function(op, *grads)
+            if isinstance(function, Formula):
+                result: Any = _through_formula(function, op, grads)
+            else:
+                result = function(op, *grads)
             into = list(result) if isinstance(result, list | tuple) else [result]
             self._check_result(op, into)
         self._send(op, into, on_path)

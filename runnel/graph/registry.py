@@ -81,6 +81,22 @@ def keyword_only(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
 
 
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A gradient that is given by graph code to be differentiated (see :meth:`OpDef.formula`)."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, op: Any, *inputs: Any) -> list[Any]:
+        results = self.function(op, *inputs)
+        return list(results) if isinstance(results, list | tuple) else [results]
+
+    @property
+    def arity(self) -> int:
+        """How many of the op's inputs it takes."""
+        return self.function.__code__.co_argcount - 1
+
+
 class OpDef:
     """An operation type. Calling it adds an operation to the default graph.
 
@@ -300,6 +316,16 @@ class OpDef:
             raise KeyError(f"The gradient of {self.name} is registered already, at {first}")
         self.gradient_function = function
         self.gradient_site = (function.__code__, 0) if hasattr(function, "__code__") else caller()
+        return function
+
+    def formula(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Registers the op as graph code, ``formula(op, *inputs)``: its gradient is that of it.
+
+        It gives the outputs, or the first of them; the others have no gradient. Nor have the last
+        inputs if it does not take them.
+        """
+        self.gradient(Formula(function))
+        self.gradient_site = (function.__code__, 0)
         return function
 
     def _check_parameters(

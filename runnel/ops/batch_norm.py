@@ -10,7 +10,6 @@ from runnel.graph.operation import Tensor
 from runnel.graph.registry import register_op
 from runnel.graph.shapes import Dims, format_dims, merge_dims
 from runnel.ops.casting import cast
-from runnel.ops.control import identity
 from runnel.ops.elementwise import rsqrt
 from runnel.ops.half_precision import narrow, widen
 from runnel.ops.reduce_functions import one_of
@@ -99,12 +98,7 @@ def _(xp, t, m, v, beta, gamma, *, variance_epsilon, scale_after_normalization):
     return narrow((widen(t) - widen(m)) * inverse + widen(beta), t.dtype)
 
 
-@global_normalization_op.gradient
-def _(op, grad):
-    from runnel.autodiff.gradients import gradients
-
-    sources = [identity(x) for x in op.inputs]
-    t, m, v, beta, gamma = sources
+@global_normalization_op.formula
+def _(op, t, m, v, beta, gamma):
     scale = gamma if op.attrs["scale_after_normalization"] else None
-    y = batch_normalization(t, m, v, beta, scale, op.attrs["variance_epsilon"])
-    return gradients(y, sources, grad_ys=grad)
+    return batch_normalization(t, m, v, beta, scale, op.attrs["variance_epsilon"])

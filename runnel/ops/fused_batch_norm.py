@@ -22,7 +22,6 @@ from runnel.ops import channel_sums
 from runnel.ops.array_shape import reshape
 from runnel.ops.casting import cast
 from runnel.ops.constants import constant
-from runnel.ops.control import identity
 from runnel.ops.elementwise import rsqrt, square
 from runnel.ops.half_precision import narrow, widen
 from runnel.ops.reduce_functions import reduce_mean, reduce_sum
@@ -329,25 +328,9 @@ def _first_order(op: Any, grad: Tensor, *others: Any) -> list[Tensor | None]:
     return [x_grad, cast(scale_grad, u), cast(offset_grad, u), None, None]
 
 
-def _second_order(op: Any, *grads: Any) -> list[Tensor | None]:
-    """Differentiates the backward formula, written out as graph code."""
-    from runnel.autodiff.gradients import gradients
-
-    # Fresh tensors: the gradient of x must not go through a y_backprop that itself comes from x.
-    sources = [identity(t) for t in op.inputs[:3]]
-    results = _backward_as_graph(op.attrs, *sources, *op.inputs[3:5])
-    found = gradients(results, sources, grad_ys=list(grads[:3]), name="second_order")
-    return [*found, *[None] * (len(op.inputs) - 3)]
-
-
-def _backward_as_graph(
-    attrs: dict[str, Any],
-    y_backprop: Tensor,
-    x: Tensor,
-    scale: Tensor,
-    mean: Tensor,
-    variance: Tensor,
-) -> list[Tensor]:
+def _backward_as_graph(op: Any, y_backprop: Tensor, x: Tensor, scale: Tensor) -> list[Tensor]:
+    attrs = op.attrs
+    mean, variance = op.inputs[3:5]
     data_format = attrs["data_format"]
     channel = _channel_axis(data_format)
     rank = len(data_format)
@@ -374,7 +357,7 @@ def _backward_as_graph(
 for _op in (fused_batch_norm_op, fused_batch_norm_v2_op, fused_batch_norm_v3_op):
     _op.gradient(_first_order)
 for _op in (fused_batch_norm_grad_op, fused_batch_norm_grad_v2_op, fused_batch_norm_grad_v3_op):
-    _op.gradient(_second_order)
+    _op.formula(_backward_as_graph)
 
 
 def fused_batch_norm(

@@ -14,7 +14,6 @@ from runnel.ops.arithmetic import multiply
 from runnel.ops.arithmetic import pow as power
 from runnel.ops.array_shape import reshape, shape
 from runnel.ops.constants import constant
-from runnel.ops.control import identity
 from runnel.ops.elementwise import square
 from runnel.ops.half_precision import narrow, widen
 from runnel.ops.matmul import matmul
@@ -98,18 +97,13 @@ def _(op, grad):
     return lrn_grad_op(grad, op.inputs[0], op.outputs[0], **_settings(op))
 
 
-@lrn_grad_op.gradient
-def _(op, grad):
-    """Differentiates the backward formula, written out as graph code."""
-    from runnel.autodiff.gradients import gradients
-
+@lrn_grad_op.formula
+def _(op, g, x, y):
     if op.inputs[1].dims is None or op.inputs[1].dims[-1] is None:
         raise LookupError(
             f"The second derivative of {op.name!r} (LRN) needs a statically known number of "
             "channels; give the image's last dimension with set_shape."
         )
-    sources = [identity(t) for t in op.inputs]
-    g, x, y = sources
     settings = _settings(op)
     alpha, beta = settings["alpha"], settings["beta"]
     channels = op.inputs[1].dims[-1]
@@ -122,8 +116,7 @@ def _(op, grad):
 
     norm = settings["bias"] + alpha * window_sum(square(x))
     inner = g * power(norm, -beta)
-    result = inner - multiply(2 * alpha * beta * x, window_sum(g * y / norm))
-    return gradients(result, sources, grad_ys=grad, name="second_order")
+    return inner - multiply(2 * alpha * beta * x, window_sum(g * y / norm))
 
 
 def local_response_normalization(

@@ -32,7 +32,7 @@ class Attempts:
             if line is None or not waiting:
                 outputs = attempt()
                 if outputs is not None:
-                    self._settle()
+                    self._try_again()
                     return outputs
             waiting[waiter] = attempt
         waiter.place = self
@@ -42,10 +42,11 @@ class Attempts:
         """Makes a change that never waits; others may go on after it."""
         with self._lock:
             result = change()
-            self._settle()
+            self._try_again()
             return result
 
-    def _settle(self) -> None:
+    def _try_again(self) -> None:
+        """Makes what can be made now, until nothing more can be."""
         progress = True
         while progress:
             progress = False
@@ -71,7 +72,7 @@ class Attempts:
         with self._lock:
             for waiting in self._lines.values():
                 if waiting.pop(waiter, None) is not None:
-                    self._settle()
+                    self._try_again()
                     return True
             return False
 

@@ -20,7 +20,7 @@ from runnel.queues.waiter import Waiter
 _FIRST = -(1 << 63)
 
 
-class Barrier:
+class BarrierState:
     """Gathers components by key; complete elements leave in the order in which their keys came.
 
     Keys that came in one operation have the same place in that order.

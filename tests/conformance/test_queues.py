@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as reference
 
 import runnel
+from tests.runtime.test_waiting import asleep
 
 
 class Trace:
@@ -24,6 +24,7 @@ class Trace:
         self.tf = tf
         self.sess = sess
         self.seen: list[Any] = []
+        self.threads: list[threading.Thread] = []
 
     def run(self, fetch: Any, feed: Any = None) -> None:
         """Runs a step and notes its values or its error."""
@@ -57,7 +58,11 @@ class Trace:
             daemon=True,
         )
         thread.start()
-        time.sleep(0.05)  # TensorFlow does not tell that a step waits
+        self.threads.append(thread)
+        if self.tf is runnel:
+            asleep(self.sess, sum(thread.is_alive() for thread in self.threads))
+        else:
+            thread.join(0.05)  # TensorFlow does not tell that a step waits
         assert not ended, "it did not block"
 
         def join() -> None:

@@ -19,6 +19,31 @@ def name(request):
     gradient_registry._GRADIENTS.pop(chosen, None)
 
 
+def test_a_formula_gives_the_gradient_of_what_it_takes_and_returns(name):
+    """y = (x * w + c, x): the formula says nothing of the second output, nor of c."""
+    op_def = tf.register_op(
+        name, inputs="x: T, w: T, c: T", outputs="y: T, z: T", attrs="T: {float, double}"
+    )
+    op_def.shape(lambda x, w, c: [x.dims, x.dims])
+    op_def.kernel(lambda xp, x, w, c: [x * w + c, x])
+
+    @op_def.formula
+    def _(op, x, w):
+        return x * w + op.inputs[2]
+
+    x, w, c = tf.constant([1.0, 2.0]), tf.constant([3.0, 4.0]), tf.constant([5.0, 6.0])
+    y, z = op_def(x, w, c)
+    found = tf.gradients([y, z], [x, w, c], grad_ys=[tf.constant([1.0, 10.0]), tf.ones([2])])
+    assert found[2] is None
+    by_x, by_w = run_both(found[:2])
+    np.testing.assert_array_equal(by_x, [3, 40])
+    np.testing.assert_array_equal(by_w, [1, 20])
+    twice = op_def(x, x, c)[0]  # one tensor in two places: the gradients add up, once
+    np.testing.assert_array_equal(run_both(tf.gradients(twice, x)[0]), [2, 4])
+    with pytest.raises(KeyError, match="registered already, at .*test_registry"):
+        op_def.gradient(lambda op, *grads: grads)
+
+
 def test_a_new_operation_in_a_few_lines(name):
     cube = tf.register_op(name, inputs="x: T", outputs="y: T", attrs="T: {float, double}")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.queues.barrier import Barrier
+from runnel.queues.barrier import BarrierState
 from runnel.queues.staging import StagingBuffer, StagingMap
 from tests.queues.told import start
 
@@ -14,7 +14,7 @@ FIRST = -(1 << 63)
 
 
 def barrier():
-    return Barrier("b", [tf.int64, tf.string], [(), ()])
+    return BarrierState("b", [tf.int64, tf.string], [(), ()])
 
 
 def strings(*values):

@@ -395,7 +395,7 @@ def test_an_exception_in_a_python_function_releases_the_locks(level, raised):
 
 
 _INTERRUPTED = """
-import os, random, signal, sys, threading, time
+import random, signal, sys, threading, time
 import numpy as np
 import runnel as tf
 
@@ -413,21 +413,15 @@ fed = np.ones(300, np.float32)
 sess.run(step, {x: fed})
 
 armed = False
-def handler(*_):
+rng = random.Random(5)
+def interrupt(*_):
     global armed
+    signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.0002, 0.002))
     if armed:
         armed = False  # one at a time, and only inside the try below
         raise KeyboardInterrupt
-signal.signal(signal.SIGINT, handler)
-
-stop = False
-def interrupt():
-    rng = random.Random(5)
-    while not stop:
-        time.sleep(rng.uniform(0.0002, 0.002))
-        os.kill(os.getpid(), signal.SIGINT)
-thread = threading.Thread(target=interrupt, daemon=True)
-thread.start()
+signal.signal(signal.SIGALRM, interrupt)
+interrupt()
 
 completed, interrupted = 1, 0
 end = time.monotonic() + 1.0
@@ -441,8 +435,8 @@ while time.monotonic() < end:
                 sess.run(a)
     except KeyboardInterrupt:
         interrupted += 1
-stop = True
-thread.join()
+armed = False
+signal.setitimer(signal.ITIMER_REAL, 0)
 
 found = []
 other = threading.Thread(target=lambda: found.extend(sess.run([a, b])), daemon=True)

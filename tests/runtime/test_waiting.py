@@ -42,10 +42,7 @@ class Running:
 
 def asleep(sess: Any, count: int = 1) -> None:
     """Waits until ``count`` steps of ``sess`` sleep."""
-    deadline = time.monotonic() + 30
-    while sum(step.asleep for step in sess._steps.running()) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    assert sess._steps.await_sleepers(count, 30), f"fewer than {count} steps sleep"
 
 
 def error_of(running: Running) -> Exception:

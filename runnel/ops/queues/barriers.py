@@ -12,7 +12,7 @@ from runnel.graph.registry import register_op
 from runnel.graph.shapes import TensorShape
 from runnel.ops.queues.queue_components import shape_list, type_list
 from runnel.ops.queues.queue_ops import denoted
-from runnel.queues.barrier import Barrier as BarrierState
+from runnel.queues.barrier import BarrierState
 
 
 def _op(name: str, inputs: str = "", outputs: str = "", attrs: Any = ()) -> Any:

@@ -1,7 +1,7 @@
 """Drawing from distributions by trial: gamma and Poisson, as TensorFlow's CPU kernels do.
 
-Every element of the output has a stretch of the stream to itself, and makes attempts along it until
-one is accepted. The attempts of all elements are made together: under NumPy of those that are left,
+Every element of the output has a stretch of the stream to itself, and makes trials along it until
+one is accepted. The trials of all elements are made together: under NumPy of those that are left,
 under XLA of all of them at each turn of a loop.
 """
 
@@ -17,7 +17,7 @@ from runnel.ops.sampling.distributions import normal_columns, unit_of_pair
 from runnel.ops.sampling.philox import RESERVED_PER_OUTPUT, Array, words_at
 
 State = tuple[Array, ...]
-Attempt = Callable[..., tuple[State, Array, Array]]
+Trial = Callable[..., tuple[State, Array, Array]]
 
 _FLOAT64 = np.dtype(np.float64)
 _KNUTH_BELOW = 10.0
@@ -32,7 +32,7 @@ def gamma(xp: Any, stream: Array, shape: tuple[int, ...], alpha: Array) -> Array
     For alpha < 1 a draw for alpha + 1 is scaled down.
     """
 
-    def attempt(
+    def trial(
         at: Array, alpha: Array, normal: Array, has_normal: Array, unit: Array, has_unit: Array
     ) -> tuple[State, Array, Array]:
         words = words_at(xp, stream, at)
@@ -52,14 +52,14 @@ def gamma(xp: Any, stream: Array, shape: tuple[int, ...], alpha: Array) -> Array
         boost, unit, has_unit, at = _next_unit(xp, stream, at, unit, has_unit, accepted & boosted)
         value = d * v * xp.where(boosted, boost ** (1 / alpha), 1.0)
         value = xp.where(alpha == 1, exponential, value)
-        impossible = ~(alpha >= 0)  # no attempt at it would ever succeed
+        impossible = ~(alpha >= 0)  # no trial at it would ever succeed
         value = xp.where(impossible, np.nan, value)
         accepted |= (alpha == 1) | impossible
         return (at, alpha, normal, has_normal, unit, has_unit), accepted, value
 
     count = math.prod(shape) * alpha.size
     nothing, none = xp.zeros(count, np.float64), xp.zeros(count, bool)
-    return _sample(xp, shape, alpha, attempt, (nothing, none, nothing, none))
+    return _sample(xp, shape, alpha, trial, (nothing, none, nothing, none))
 
 
 def _next_unit(
@@ -81,12 +81,10 @@ def poisson(xp: Any, stream: Array, shape: tuple[int, ...], rate: Array, highest
     rejection method for generating Poisson random variables", 1993).
     """
 
-    def attempt(
-        at: Array, rate: Array, product: Array, passed: Array
-    ) -> tuple[State, Array, Array]:
+    def trial(at: Array, rate: Array, product: Array, passed: Array) -> tuple[State, Array, Array]:
         words = words_at(xp, stream, at)
         second, first = unit_of_pair(*words[:2]), unit_of_pair(*words[2:])
-        possible = xp.isfinite(rate)  # no attempt at others would ever succeed
+        possible = xp.isfinite(rate)  # no trial at others would ever succeed
         multiplied = rate < _KNUTH_BELOW
         limit = xp.exp(-rate)
         ends = product * first <= limit
@@ -111,7 +109,7 @@ def poisson(xp: Any, stream: Array, shape: tuple[int, ...], rate: Array, highest
         return (at + np.uint64(1), rate, product, passed + 2), accepted | ~possible, value
 
     count = math.prod(shape) * rate.size
-    return _sample(xp, shape, rate, attempt, (xp.ones(count), xp.zeros(count)))
+    return _sample(xp, shape, rate, trial, (xp.ones(count), xp.zeros(count)))
 
 
 def _log_factorial(xp: Any, k: Array) -> Array:
@@ -124,13 +122,11 @@ def _log_factorial(xp: Any, k: Array) -> Array:
     return xp.where(k < _STIRLING_FROM, xp.asarray(_LOG_FACTORIALS)[place], stirling)
 
 
-def _sample(
-    xp: Any, shape: tuple[int, ...], parameter: Array, attempt: Attempt, extra: State
-) -> Array:
-    """Repeats ``attempt`` for each element until it is accepted.
+def _sample(xp: Any, shape: tuple[int, ...], parameter: Array, trial: Trial, extra: State) -> Array:
+    """Repeats ``trial`` for each element until it is accepted.
 
-    ``attempt`` takes the counters at which the elements stand, their parameters and what they
-    carry along (``extra`` at first); it returns the same after the attempt, whether it was
+    ``trial`` takes the counters at which the elements stand, their parameters and what they
+    carry along (``extra`` at first); it returns the same after the trial, whether it was
     accepted, and the values. The draws for one parameter are neighbours in the stream.
     """
     repeats, parameters = math.prod(shape), parameter.size
@@ -139,29 +135,29 @@ def _sample(
     wide = xp.repeat(xp.asarray(parameter).astype(np.float64).reshape(-1), repeats)
     state: State = (at, wide, *extra)
     sample = _sample_numpy if xp is np else _sample_traced
-    flat = sample(attempt, state, count)
+    flat = sample(trial, state, count)
     return flat.reshape(parameters, repeats).T.reshape(*shape, *parameter.shape)
 
 
-def _sample_numpy(attempt: Attempt, state: State, count: int) -> Array:
+def _sample_numpy(trial: Trial, state: State, count: int) -> Array:
     result = np.empty(count)
     pending = np.arange(count)
     with np.errstate(all="ignore"):
         while pending.size:
-            state, accepted, value = attempt(*state)
+            state, accepted, value = trial(*state)
             result[pending[accepted]] = value[accepted]
             pending = pending[~accepted]
             state = tuple(part[~accepted] for part in state)
     return result
 
 
-def _sample_traced(attempt: Attempt, state: State, count: int) -> Array:
+def _sample_traced(trial: Trial, state: State, count: int) -> Array:
     import jax.numpy as jnp
     from jax import lax
 
     def turn(carried: tuple[State, Array, Array]) -> tuple[State, Array, Array]:
         state, pending, result = carried
-        state, accepted, value = attempt(*state)
+        state, accepted, value = trial(*state)
         return state, pending & ~accepted, jnp.where(pending, value, result)
 
     start = state, jnp.ones(count, bool), jnp.zeros(count)

@@ -21,7 +21,7 @@ from runnel.passes.clusters.deferred_writes import deferred_writes
 from runnel.passes.clusters.known_values import KnownValues
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import StateAccess
-from runnel.passes.program.step_resources import Resources
+from runnel.passes.program.step_resources import StepResources
 
 Group = tuple[int, ...]
 Part = tuple[int, Group]
@@ -64,7 +64,7 @@ def cluster(
     from outside for which a segment may be built (``KnownValues``). Only nodes of one group
     (``group_of``) are compiled together; no group needs a later one.
     """
-    resources = Resources(program)
+    resources = StepResources(program)
     on_host = resources.roots(program.fetches)  # which another program goes on to use
     while True:
         known = KnownValues(program, resources, on_host, fixed)
@@ -92,7 +92,7 @@ def _parts(phases: dict[int, list[Node]], group_of: Mapping[Node, Group] | None)
     return parts
 
 
-def _scattered(resources: Resources, parts: Parts) -> set[int]:
+def _scattered(resources: StepResources, parts: Parts) -> set[int]:
     """Stacks and arrays that not one compiled segment alone touches."""
     part_of = {node: part for part, nodes in parts.items() for node in nodes}
     found = set()

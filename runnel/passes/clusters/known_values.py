@@ -12,7 +12,7 @@ from runnel.passes.program.step_resources import (
     DERIVED,
     MAKERS,
     RESOURCE_OPS,
-    Resources,
+    StepResources,
     can_be_buffer,
     static_positions,
 )
@@ -47,7 +47,7 @@ class KnownValues:
     def __init__(
         self,
         program: Program,
-        resources: Resources | None = None,
+        resources: StepResources | None = None,
         on_host: Iterable[int] = (),
         fixed: Collection[int] | None = None,
     ) -> None:
@@ -338,7 +338,7 @@ class _Inside:
         in_branch: bool = False,
     ) -> KnownValues | None:
         outside = self._outside
-        inner = KnownValues(program, Resources(program), outside._on_host)
+        inner = KnownValues(program, StepResources(program), outside._on_host)
         inner._known = {p for p, value in given.items() if value in outside._known}
         inner._known.update(known)
         inner._certain = {p for p, value in given.items() if value in outside._certain}

@@ -34,18 +34,20 @@ class Placed:
     """Where an operation is, and why.
 
     ``free`` are the devices that it could be on as well, if neither the user nor a lack of kernels
-    decided it.
+    decided it. ``keeps_variable`` tells that a variable decided, which lives there since an earlier
+    step.
     """
 
     device: LogicalDevice
     reason: str
     free: tuple[LogicalDevice, ...] = ()
+    keeps_variable: bool = False
 
 
-class Group:
+class ColocationGroup:
     """Operations that share a device."""
 
-    __slots__ = ("members", "spec", "wished_by", "notes", "chosen", "reason", "free")
+    __slots__ = ("members", "spec", "wished_by", "notes", "chosen", "reason", "free", "home")
 
     def __init__(self) -> None:
         self.members: list[Operation] = []
@@ -56,6 +58,8 @@ class Group:
         self.chosen: LogicalDevice | None = None
         self.reason = ""
         self.free: tuple[LogicalDevice, ...] = ()
+        self.home: LogicalDevice | None = None
+        """Where a variable in the group lives, if that decided."""
 
 
 class Placement:
@@ -110,7 +114,7 @@ class Placer:
         self._soft = soft
         self._homes = homes or {}
         self._parent: dict[object, object] = {}
-        self.groups: dict[Operation, Group] = {}
+        self.groups: dict[Operation, ColocationGroup] = {}
 
     def run(self) -> Placement:
         """The placement; an error says what cannot be placed, and why."""
@@ -135,13 +139,13 @@ class Placer:
                     op.op_def.name in MERGES and _begins_iteration(tensor.op)
                 ):
                     self._parent[self._root(tensor.op)] = self._root(op)
-        by_root: dict[object, Group] = {}
+        by_root: dict[object, ColocationGroup] = {}
         for op in self._operations:
             name = f"loc:@{op.name}"
             if name in self._parent:  # others are placed with this one
                 self._parent[self._root(name)] = self._root(op)
         for op in self._operations:
-            group = by_root.setdefault(self._root(op), Group())
+            group = by_root.setdefault(self._root(op), ColocationGroup())
             group.members.append(op)
             self.groups[op] = group
         for group in by_root.values():
@@ -166,7 +170,7 @@ class Placer:
         op_def = consumer.op_def
         return op_def.takes_reference and (tensor is consumer.inputs[0] or op_def.has_list_inputs)
 
-    def _collect_wishes(self, group: Group) -> None:
+    def _collect_wishes(self, group: ColocationGroup) -> None:
         # The owner of state decides over those that touch it; among equals, the first.
         owners = [op for op in group.members if not self._touches(op)]
         for op in owners + [op for op in group.members if self._touches(op)]:
@@ -190,7 +194,9 @@ class Placer:
             return None
         return op.graph._by_name.get(name[len("loc:@") :])
 
-    def _add_wish(self, group: Group, wisher: Operation, device: str, op: Operation) -> None:
+    def _add_wish(
+        self, group: ColocationGroup, wisher: Operation, device: str, op: Operation
+    ) -> None:
         if not device:
             return
         wish = parsed_device(device)
@@ -217,7 +223,7 @@ class Placer:
 
     # Choosing -------------------------------------------------------------------------------
 
-    def _choose(self, group: Group) -> None:
+    def _choose(self, group: ColocationGroup) -> None:
         wish = group.spec.to_string()
         admitted = self.devices.matching(wish)
         op = group.wished_by or group.members[0]
@@ -250,10 +256,11 @@ class Placer:
             None,
         )
         if home is not None and home in able and home is not able[0]:
-            group.chosen, group.reason = home, "its variable lives there since an earlier step"
+            group.chosen = group.home = home
+            group.reason = "its variable lives there since an earlier step"
 
     def _able(
-        self, group: Group, admitted: Iterable[LogicalDevice], strict: bool
+        self, group: ColocationGroup, admitted: Iterable[LogicalDevice], strict: bool
     ) -> tuple[LogicalDevice, ...]:
         """The devices that can run every member; ``strict``: by a kernel of their own."""
         found = []
@@ -270,7 +277,7 @@ class Placer:
         return tuple(found)
 
     @staticmethod
-    def _lacking(group: Group, admitted: Iterable[LogicalDevice]) -> Operation:
+    def _lacking(group: ColocationGroup, admitted: Iterable[LogicalDevice]) -> Operation:
         for device in admitted:
             for op in group.members:
                 if service(op, device.device_type) == MISSING:
@@ -279,7 +286,7 @@ class Placer:
 
     def _why(
         self,
-        group: Group,
+        group: ColocationGroup,
         wish: str,
         admitted: tuple[LogicalDevice, ...],
         able: tuple[LogicalDevice, ...],
@@ -295,7 +302,7 @@ class Placer:
     def _follow_loops(self) -> None:
         """What has no wish goes with the rest of its loop or conditional, if that is one place."""
         wished: dict[Any, set[LogicalDevice]] = {}
-        undecided: dict[Group, Any] = {}
+        undecided: dict[ColocationGroup, Any] = {}
         for op in self._operations:
             context = _outermost(op.control_flow_context)
             if context is None:
@@ -350,7 +357,7 @@ class Placer:
             if note:
                 reason = f"{reason}; {note}"
             free = () if group.spec.device_type else group.free
-            placed[op] = Placed(group.chosen, reason, free)
+            placed[op] = Placed(group.chosen, reason, free, group.home is not None)
         return placed
 
 

@@ -92,7 +92,7 @@ def _choices(
     placed = placement.placed[group[0]]
     if not any(op.op_def.variable for op in group):
         return placed.free
-    if "lives there" in placed.reason:
+    if placed.keeps_variable:
         return (placed.device,)
     kind = placed.device.device_type
     return tuple(device for device in placed.free if device.device_type == kind)
@@ -163,13 +163,13 @@ class _Step:
                     open_sources.add(op)
                     continue
                 device = min(options, key=lambda d: run.finish(op, d))
-                self._settle(op, device, choices, groups, chosen, open_sources, run)
+                self._put(op, device, choices, groups, chosen, open_sources, run)
             run.add(op, chosen[op])
         for op in self._operations:
             chosen.setdefault(op, default[op])
         return chosen
 
-    def _settle(
+    def _put(
         self,
         op: Operation,
         device: LogicalDevice,

@@ -50,7 +50,7 @@ def can_be_buffer(node: Node) -> bool:
     return element is None or element.base_dtype not in _HOST_ELEMENTS
 
 
-class Resources:
+class StepResources:
     """The stacks and arrays of a program, and the nodes that touch each."""
 
     def __init__(self, program: Program) -> None:

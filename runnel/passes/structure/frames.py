@@ -50,8 +50,8 @@ class Frames:
     ``runs_in`` maps each node to its frame, and ``leads_to`` to the frame of its outputs, which is
     another for ``Enter`` and ``Exit``. Parents come before their children in ``frames``.
 
-    This is what a pass that raises well-formed loops to XLA starts from: a frame whose nodes are
-    all pure and compilable, with one ``LoopCond``, becomes one node of its parent.
+    ``passes.structure`` raises well-formed frames, innermost first, to one node of their parent;
+    the event-driven executor runs the others from here.
     """
 
     def __init__(self, program: Program) -> None:

@@ -237,13 +237,13 @@ class BaseSession:
         if run_metadata is None or options is None:
             return self._run_step(plan, feeds, deadline, None)
         if options.output_partition_graphs:
-            from runnel.runtime.explain.partition_graphs import add_partition_graphs
+            from runnel.runtime.schedule.partition_graphs import add_partition_graphs
 
             host = self._devices.devices.host
             add_partition_graphs(run_metadata, plan.operations(), plan.feeds, plan.device_of, host)
         if options.trace_level < options.FULL_TRACE:
             return self._run_step(plan, feeds, deadline, None)
-        from runnel.runtime.explain.tracing import StepTracer
+        from runnel.runtime.schedule.tracing import StepTracer
 
         tracer = StepTracer(plan.device_of)
         values = self._run_step(plan, feeds, deadline, tracer)

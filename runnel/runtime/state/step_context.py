@@ -16,7 +16,7 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from runnel.graph import errors
@@ -68,7 +68,7 @@ class StepContext:
     """
 
     __slots__ = (
-        *("id", "steps", "deadline", "observer", "cancelled", "asleep"),
+        *("id", "steps", "deadline", "observer", "cancelled"),
         *("outstanding", "_arrived", "_wake"),
     )
 
@@ -81,8 +81,6 @@ class StepContext:
         self.observer = observer
         self.cancelled: str | None = None
         """Why the step has to stop, once it has to."""
-        self.asleep = False
-        """True while the step can only wait."""
         self.outstanding: dict[NodeWaiter, None] = {}
         """Operations without a result, in the order in which they began to wait."""
         self._arrived: deque[NodeWaiter] | None = None
@@ -142,9 +140,8 @@ class StepContext:
         """The next operation that has a result; sleeps until there is one."""
         assert self._arrived is not None
         if not self._arrived:
-            self.asleep = True
-            self._sleep(self._arrived)
-            self.asleep = False
+            with self.steps.sleeper(self):
+                self._sleep(self._arrived)
         waiter = self._arrived.popleft()
         self.outstanding.pop(waiter, None)
         return waiter
@@ -189,7 +186,7 @@ class StepContext:
 class RunningSteps:
     """The steps of a session that run, so that they can be cancelled."""
 
-    __slots__ = ("resources", "_running", "_closed")
+    __slots__ = ("resources", "_running", "_closed", "_asleep", "_sleep_changed")
 
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
@@ -197,6 +194,9 @@ class RunningSteps:
         # Changed by single operations of a dictionary only, which need no lock.
         self._running: dict[int, StepContext] = {}
         self._closed: str | None = None
+        self._asleep: set[StepContext] = set()
+        # Guards _asleep, and tells when it has changed.
+        self._sleep_changed = threading.Condition()
 
     def begin(self, deadline: float | None = None, observer: Any = None) -> StepContext:
         """A step that runs from now on; :meth:`end` must follow."""
@@ -213,6 +213,23 @@ class RunningSteps:
     def running(self) -> list[StepContext]:
         """The steps that run now."""
         return list(self._running.values())
+
+    @contextlib.contextmanager
+    def sleeper(self, context: StepContext) -> Iterator[None]:
+        """Within the block, a step can only wait."""
+        with self._sleep_changed:
+            self._asleep.add(context)
+            self._sleep_changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._sleep_changed:
+                self._asleep.discard(context)
+
+    def await_sleepers(self, count: int, seconds: float) -> bool:
+        """Waits until ``count`` steps can only wait; False when they do not."""
+        with self._sleep_changed:
+            return self._sleep_changed.wait_for(lambda: len(self._asleep) >= count, seconds)
 
     def cancel(self, why: str) -> None:
         """Cancels the steps that run now."""

@@ -92,3 +92,15 @@ def test_a_variable_stays_at_home(home):
     homes = {("", f"only{layer}"): TWO_GPUS[1 + home] for layer in range(4)}
     found = placed(TWO_GPUS, [y], [x], homes)
     assert where(found, tf.global_variables()[0].op) == f"GPU:{home}"
+
+
+def test_variables_away_from_the_preferred_device_stay_there_though_spreading_is_faster():
+    x = tf.placeholder(tf.float32, [4096, 1024])
+    left, right = tower(x, "left"), tower(x, "right")
+    spread = placed(TWO_GPUS, [left, right], [x])
+    assert {where(spread, left), where(spread, right)} == {"GPU:0", "GPU:1"}
+    homes = {("", f"{name}{i}"): TWO_GPUS[2] for name in ("left", "right") for i in range(4)}
+    kept = placed(TWO_GPUS, [left, right], [x], homes)
+    assert {where(kept, v.op) for v in tf.global_variables()} == {"GPU:1"}
+    assert all(kept[v.op].keeps_variable for v in tf.global_variables())
+    assert not any(spread[v.op].keeps_variable for v in tf.global_variables())

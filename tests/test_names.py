@@ -1,0 +1,31 @@
+"""One word for one thing: a name of a class means one class."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent / "runnel"
+
+SHARED = {
+    "LogicalDevice": "tf.config.experimental has TensorFlow's record of that name",
+    "Loop": "differentiation's is about to be renamed",
+}
+"""Names of several classes, each with the reason why it must be."""
+
+
+def _classes() -> dict[str, list[str]]:
+    """The files that define a class of each public name."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(str(path.relative_to(PACKAGE)))
+    return found
+
+
+def test_no_two_classes_share_a_name():
+    several = {name: files for name, files in _classes().items() if len(files) > 1}
+    assert {n: files for n, files in several.items() if n not in SHARED} == {}
+    assert several.keys() == SHARED.keys(), "an exception that is none any more"

@@ -1,0 +1,68 @@
+"""The files in requirements/ say the same as pyproject.toml."""
+
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).parent.parent
+
+
+def _project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def _dependencies() -> dict[str, Requirement]:
+    found = [Requirement(line) for line in _project()["project"]["dependencies"]]
+    return {canonicalize_name(each.name): each for each in found}
+
+
+def _pinned(name: str) -> dict[str, Version]:
+    """The exact versions in a file of requirements."""
+    found = {}
+    for line in (ROOT / "requirements" / name).read_text().splitlines():
+        if line and not line.startswith("#"):
+            requirement = Requirement(line)
+            (only,) = requirement.specifier
+            assert only.operator == "==", line
+            found[canonicalize_name(requirement.name)] = Version(only.version)
+    return found
+
+
+def test_the_oldest_versions_are_the_lower_limits_of_the_dependencies():
+    oldest = _pinned("oldest.txt")
+    for name, requirement in _dependencies().items():
+        (limit,) = [each.version for each in requirement.specifier if each.operator == ">="]
+        assert name in oldest, f"requirements/oldest.txt does not name {name}"
+        assert oldest[name] == Version(limit), name
+    # jaxlib is jax's own; the two are released together.
+    assert oldest.keys() - _dependencies().keys() == {"jaxlib"}
+    assert oldest["jaxlib"] == oldest["jax"]
+
+
+def test_mypy_sees_supported_versions():
+    dependencies = _dependencies()
+    for name, pinned in _pinned("typed.txt").items():
+        if name != "jaxlib":
+            assert pinned in dependencies[name].specifier, name
+
+
+def test_ruff_refuses_to_run_in_another_version_than_the_pinned_one():
+    required = _project()["tool"]["ruff"]["required-version"]
+    assert required == f"=={_pinned('lint.txt')['ruff']}"
+
+
+def test_the_tools_check_for_the_oldest_python():
+    project = _project()
+    oldest = project["project"]["requires-python"].removeprefix(">=")
+    assert project["tool"]["mypy"]["python_version"] == oldest
+    assert project["tool"]["ruff"]["target-version"] == f"py{oldest.replace('.', '')}"
+
+
+@pytest.mark.parametrize("name", sorted(_dependencies()))
+def test_what_is_installed_is_supported(name):
+    assert version(name) in _dependencies()[name].specifier
