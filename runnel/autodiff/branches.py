@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from runnel.autodiff.differentiation import guards_of
 from runnel.autodiff.zeros import Gradient, dead_elsewhere, no_slices_of, shape_for, zeros_for
 from runnel.control_flow.cond_context import CondContext
-from runnel.control_flow.guards import Guard, Guards, guards_of, original
+from runnel.control_flow.guards import Guard, Guards, original
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation, Tensor

@@ -27,6 +27,10 @@ class _Gradient:
         self.call = call
 
 
+class _GradientsOfGraph(list[_Gradient]):
+    """The gradients that a graph keeps alive."""
+
+
 _gradients: weakref.WeakValueDictionary[str, _Gradient] = weakref.WeakValueDictionary()
 
 
@@ -69,7 +73,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
         name = f"CustomGradient-{next(_numbers)}"
         graph = get_default_graph()
         kept = _gradients[name] = _Gradient(gradient)
-        graph.__dict__.setdefault("_custom_gradients", []).append(kept)
+        graph.attached(_GradientsOfGraph).append(kept)
         with graph.gradient_override_map({"IdentityN": name}):
             joined = identity_n([*outputs, *inputs])
         exposed = joined[: len(outputs)]

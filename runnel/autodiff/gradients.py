@@ -13,14 +13,15 @@ from enum import Enum
 from typing import Any
 
 import runnel.autodiff.branches  # noqa: F401 (registers the gradients of control flow)
+import runnel.autodiff.tensor_array_gradients  # noqa: F401 (registers those of arrays)
 from runnel.autodiff.aggregation import AggregationMethod, aggregate
 from runnel.autodiff.custom_gradient import custom_gradient_function
+from runnel.autodiff.differentiation import differentiation, guards_of
 from runnel.autodiff.loop_gradient import loop_gradients
+from runnel.autodiff.loop_record import records_of
 from runnel.autodiff.loops import Loop, LoopLevel, is_trainable
 from runnel.autodiff.stack_gradients import StackGradients
 from runnel.autodiff.zeros import Gradient, completed
-from runnel.control_flow.guards import forget_guards, guards_of
-from runnel.control_flow.recovery import new_source, recover_loops
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.gradient_registry import gradient_function
 from runnel.graph.graph import Graph, name_scope
@@ -95,16 +96,16 @@ def gradients(
         graph.one_creation_site(),
         name_scope(name, "gradients", [*targets, *sources]) as scope,
     ):
-        recover_loops(graph)
-        forget_guards(graph)
+        loops = records_of(graph)
+        loops.catch_up(graph)
         seeds = [
             _initial_gradient(y, g, i)
             for i, (y, g) in enumerate(zip(targets, initial, strict=True))
         ]
         backward = _Backward(graph, sources, stops, aggregation_method, colocate_gradients_with_ops)
-        with graph._scopes.override(gradient_source=new_source(graph, scope.rstrip("/"))):
+        source = loops.name_for_array_gradients(scope.rstrip("/") or "gradients")
+        with differentiation(graph, source):
             found = backward.run(targets, seeds)
-        forget_guards(graph)
         if unconnected is UnconnectedGradients.ZERO:
             from runnel.ops.fill import zeros_like
 

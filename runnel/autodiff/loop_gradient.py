@@ -3,7 +3,7 @@
 It has a variable for the gradient of each loop variable, and a sum for the gradient of each tensor
 from outside (``runnel.autodiff.loop_sums``). In each iteration a walk through the body takes the
 first from the end of the iteration to its beginning. The values of the body that the walk's
-operations need are kept on stacks (``runnel.control_flow.loop_history``), and so, in the gradient
+operations need are kept on stacks (``runnel.autodiff.loop_history``), and so, in the gradient
 of a gradient, are the gradients of what was on them (``runnel.autodiff.stack_gradients``).
 """
 
@@ -12,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from runnel.autodiff.gradient_context import GradientContext
+from runnel.autodiff.handles import stack_of
+from runnel.autodiff.loop_history import counter_of
+from runnel.autodiff.loop_record import Iterations, LoopRecord, record_of
 from runnel.autodiff.loop_sums import Sum, sum_over_iterations
 from runnel.autodiff.loops import Loop, LoopLevel, dependencies, is_differentiable
 from runnel.autodiff.stack_gradients import StackGradients
 from runnel.autodiff.zeros import zeros_for
-from runnel.control_flow.loop_history import GradState, iteration_count, stack_of
 from runnel.control_flow.loop_variable import LoopVariable
-from runnel.control_flow.while_context import WhileContext
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.graph import name_scope
 from runnel.graph.operation import Operation, Tensor
@@ -83,7 +85,7 @@ class _LoopGradient:
         self.active = self._active(leads[:count])
         self.sums: dict[Tensor, Sum] = {}
         self.count: Tensor
-        self.state: GradState
+        self.record: LoopRecord
 
     @property
     def needed(self) -> bool:
@@ -138,7 +140,7 @@ class _LoopGradient:
         loop, forward = self.loop, self.loop.context
         graph = forward.graph
         around = graph._get_control_flow_context()
-        self.count = iteration_count(forward)
+        self.count = counter_of(record_of(forward)).count
         if self.pushes or self.inner:
             here = identity(self.count)
             with graph.control_dependencies(self._awaited(around, here)):
@@ -152,23 +154,17 @@ class _LoopGradient:
                 grads.append(zeros_like(variable.exit, optimize=False))
             else:
                 grads.append(zeros_for(variable.enter.op.inputs[0]))
-        self.state = GradState(forward)
-        context = WhileContext(
-            parallel_iterations=forward.parallel_iterations,
-            back_prop=forward.back_prop,
-            swap_memory=forward.swap_memory,
-            name="while_context",
-            grad_state=self.state,
-        )
-        self.state.grad_context = context
+        context = GradientContext(forward)
+        self.record = record_of(context)
         shapes = [(), *(loop.variables[k].merged.dims for k in self.active)]
         exits = context.build(
             lambda index, *_: index > 0, self._body, [self.count, *grads], shapes, True
         )
         end: Operation = exits[0].op
         outer = context.outer_context.GetWhileContext() if context.outer_context else None
-        if outer is not None and outer.grad_state is not None:
-            outer.grad_state.come_after(end)
+        backwards = None if outer is None else record_of(outer).backwards
+        if backwards is not None:
+            backwards.end_after(end, guarded=True)
         for stack in loop.popped:
             self.stacks.filled(stack, around, end, loop.guards())
         found: list[Any] = [None] * len(loop.variables)
@@ -185,13 +181,16 @@ class _LoopGradient:
     def _body(self, index: Tensor, *grads: Tensor) -> list[Tensor]:
         loop = self.loop
         following = index - 1
-        self.state.count_with(following.op)
+        context = self.record.loop
+        pivot = context.GetControlPivot()
+        assert pivot is not None
+        self.record.backwards = Iterations(context, pivot.op, following.op)
         active = [loop.variables[k] for k in self.active]
         targets = [v.result for v in active]
         seeds: list[Any] = list(grads)
         for push in self.pushes:
             targets.append(push.inputs[1])
-            seeds.append(self.stacks.pop(push, self.state))
+            seeds.append(self.stacks.pop(push, self.record))
         # A body uses its variables behind the Switch; the condition, and what it shares, before.
         starts = [t for v in active for t in (v.start, v.merged) if t is not None]
         sources = [*starts, *self.sources]
@@ -202,12 +201,9 @@ class _LoopGradient:
         for tensor in self.sources:
             grad = found[tensor]
             if grad is not None:
+                outside = tensor.op.inputs[0]
                 self.sums[tensor] = sum_over_iterations(
-                    self.state.grad_context,  # type: ignore[arg-type]
-                    tensor.op.inputs[0],
-                    grad,
-                    self.count,
-                    following,
+                    context, outside, grad, self.count, following
                 )
         return [following, *into]
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from runnel.autodiff.zeros import made_by
-from runnel.control_flow.guards import Guards, guards_of
-from runnel.control_flow.loop_history import pushes_of, stack_of
+from runnel.autodiff.differentiation import guards_of
+from runnel.autodiff.handles import made_by, stack_of
+from runnel.autodiff.loop_record import record_of, records_of
+from runnel.control_flow.context import contains
+from runnel.control_flow.guards import Guards
 from runnel.control_flow.while_context import WhileContext
 from runnel.graph.dtypes import DType
 from runnel.graph.graph import Graph
@@ -71,7 +73,7 @@ class LoopLevel:
         """
         if tensor.dtype.name == "resource":
             stack = stack_of(tensor)
-            pushing = None if stack is None else pushes_of(tensor.graph).get(stack)
+            pushing = None if stack is None else records_of(tensor.graph).pushing_to(stack)
             loop = None if pushing is None else self._loop_around(pushing)
             if loop is not None and loop.reachable:
                 return loop
@@ -112,7 +114,7 @@ class Loop:
         self.variables = context.variables
         # What it pushes is no input, although the stack comes from outside.
         self.invariants = [t for t in context.invariants if not self._pushes_to(stack_of(t))]
-        self.outputs = [*context.loop_exits, *context._stray_exits]
+        self.outputs = [*context.loop_exits, *context.stray_exits]
         """The variables that leave the loop."""
         self.inputs = [v.enter.op.inputs[0] for v in self.variables]
         """What the variables begin as, then what stands behind the invariants."""
@@ -130,10 +132,7 @@ class Loop:
     def _pushes_to(self, stack: Tensor | None) -> bool:
         if stack is None:
             return False
-        context: Any = pushes_of(stack.graph).get(stack)
-        while context is not None and context is not self.context:
-            context = context.outer_context
-        return context is self.context
+        return contains(self.context, records_of(stack.graph).pushing_to(stack))
 
     def guards(self) -> Guards:
         """The branches in which the loop is."""
@@ -146,7 +145,7 @@ class Loop:
         stack = [self.context]
         while stack:
             context = stack.pop()
-            yield from context.pushes
+            yield from record_of(context).pushes
             if deep:
                 stack += context.inner_loops
 
@@ -161,7 +160,7 @@ class Loop:
 
     def require_differentiable(self) -> None:
         """An error that says why the loop has no gradient here."""
-        stray = self.context.pivot is None or self.context._stray_exits
+        stray = self.context.pivot is None or self.context.stray_exits
         if stray or any(len(v.merged.op.inputs) != 2 or v.switch is None for v in self.variables):
             raise LookupError(
                 f"The loop {self.name!r} is not of the form that tf.while_loop builds (a LoopCond, "

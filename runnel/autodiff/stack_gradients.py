@@ -14,9 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from runnel.autodiff.differentiation import guards_of
+from runnel.autodiff.handles import stack_of
+from runnel.autodiff.loop_history import new_stack, pop, push
+from runnel.autodiff.loop_record import LoopRecord, record_of
 from runnel.autodiff.zeros import completed, dead_elsewhere
-from runnel.control_flow.guards import Guards, guards_of
-from runnel.control_flow.loop_history import GradState, new_stack, stack_of
+from runnel.control_flow.guards import Guards
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.operation import Operation, Tensor
 from runnel.ops.control_flow import control_trigger_op
@@ -34,31 +37,32 @@ class StackGradients:
     def __contains__(self, stack: Tensor | None) -> bool:
         return stack in self._of
 
-    def push(self, pop: Operation, grad: Any) -> None:
-        """Keeps the gradient of what ``pop`` gave."""
-        graph = pop.graph
-        stack = stack_of(pop.inputs[0])
+    def push(self, popped: Operation, grad: Any) -> None:
+        """Keeps the gradient of what ``popped`` gave."""
+        graph = popped.graph
+        stack = stack_of(popped.inputs[0])
         context = graph._get_control_flow_context()
         loop = context.GetWhileContext() if context is not None else None
-        if stack is None or loop is None or loop.grad_state is None:
+        record = None if loop is None else record_of(loop)
+        if stack is None or record is None or record.gradient_of is None:
             raise LookupError(
-                f"{pop.name!r} takes values from a stack outside the gradient of a loop; there is "
-                "no gradient for what was pushed"
+                f"{popped.name!r} takes values from a stack outside the gradient of a loop; there "
+                "is no gradient for what was pushed"
             )
         if stack not in self._of:
-            self._of[stack] = new_stack(graph, pop.outputs[0].dtype.base_dtype)
-        guards = guards_of(graph).in_branches(pop.outputs[0])
-        loop.grad_state.push(self._of[stack], dead_elsewhere(convert_to_tensor(grad), guards))
+            self._of[stack] = new_stack(graph, popped.outputs[0].dtype.base_dtype)
+        guards = guards_of(graph).in_branches(popped.outputs[0])
+        push(record, self._of[stack], dead_elsewhere(convert_to_tensor(grad), guards))
 
-    def pop(self, push: Operation, state: GradState) -> Tensor:
-        """The gradient of what ``push`` kept, in the gradient of its loop."""
-        stack = stack_of(push.inputs[0])
+    def pop(self, pushed: Operation, record: LoopRecord) -> Tensor:
+        """The gradient of what ``pushed`` kept, in the gradient of its loop."""
+        stack = stack_of(pushed.inputs[0])
         assert stack is not None
-        value = push.inputs[1]
-        guards = guards_of(push.graph).in_branches(push.outputs[0])
+        value = pushed.inputs[1]
+        guards = guards_of(pushed.graph).in_branches(pushed.outputs[0])
         only_in = self._only_in.get(stack, ())
         dtype = value.dtype.base_dtype
-        popped = state.pop(self._of[stack], dtype, value.dims, (*guards, *only_in))
+        popped = pop(record, self._of[stack], dtype, value.dims, (*guards, *only_in))
         return convert_to_tensor(completed(popped, value, only_in, guards))
 
     def filled(self, stack: Tensor, context: Any, by: Operation, guards: Guards) -> None:

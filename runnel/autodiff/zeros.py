@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from runnel.control_flow.guards import Guard, Guards, guards_of, original
+from runnel.autodiff.differentiation import guards_of
+from runnel.autodiff.handles import made_by
+from runnel.control_flow.guards import Guard, Guards, original
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.indexed_slices import IndexedSlices
-from runnel.graph.operation import Operation, Tensor
+from runnel.graph.operation import Tensor
 from runnel.graph.shapes import Dims, is_fully_defined
 from runnel.ops.control_flow import merge, switch
 
 Gradient = Tensor | IndexedSlices
-
-
-def made_by(handle: Tensor) -> Operation:
-    """The operation that made a handle which control flow has passed on."""
-    while handle.op.op_def.name in ("Enter", "Switch", "Identity"):
-        handle = handle.op.inputs[0]
-    return handle.op
 
 
 def dims_of(tensor: Tensor) -> Dims:

@@ -42,11 +42,6 @@ class CondContext(ControlFlowContext):
         return self._branch
 
     @property
-    def grad_state(self) -> Any:
-        loop = self.GetWhileContext()
-        return loop.grad_state if loop is not None else None
-
-    @property
     def back_prop(self) -> bool:
         loop = self.GetWhileContext()
         return loop.back_prop if loop is not None else False

@@ -42,11 +42,6 @@ class ControlFlowContext:
         return self._outer_context
 
     @property
-    def grad_state(self) -> Any:
-        """The state of the loop gradient that is being built here, if one is."""
-        return None
-
-    @property
     def back_prop(self) -> bool:
         return True
 
@@ -158,10 +153,8 @@ def check_inputs(op: Operation, context: Any) -> None:
     loop = context.GetWhileContext() if context is not None else None
     for tensor in op.inputs:
         inside = while_context_of_output(tensor.op)
-        if inside is None or contains(inside, loop):
+        if inside is None or (loop is not None and loop.may_take(inside)):
             continue
-        if loop is not None and loop.grad_state is not None:
-            continue  # the gradient of a loop keeps the history of what it takes
         raise used_outside(tensor, f"as an input of {op.name!r}")
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from runnel.graph.graph import Graph
 from runnel.graph.operation import Operation, Tensor
 from runnel.ops.control_flow import ENTERS, EXITS, MERGES, SWITCHES, is_loop_merge
 
@@ -127,16 +126,3 @@ def _union(several: Iterable[Guards]) -> Guards:
 def _common(several: list[Guards]) -> Guards:
     first, *others = several
     return tuple([guard for guard in first if all(guard in guards for guards in others)])
-
-
-def guards_of(graph: Graph) -> GuardAnalysis:
-    """The analysis of ``graph`` that is in use, until :func:`forget_guards`."""
-    found = graph.__dict__.get("_guards")
-    if found is None:
-        found = graph.__dict__["_guards"] = GuardAnalysis()
-    return found
-
-
-def forget_guards(graph: Graph) -> None:
-    """Gives up what was found, since inputs may be replaced before it is asked for again."""
-    graph.__dict__.pop("_guards", None)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from runnel.control_flow import context as contexts
-from runnel.control_flow.loop_history import record_push
 from runnel.control_flow.loop_variable import LoopVariable
 from runnel.control_flow.while_context import WhileContext
 from runnel.graph.graph import Graph
@@ -19,33 +18,15 @@ from runnel.graph.operation import Operation, Tensor
 from runnel.ops.control import identity
 from runnel.ops.control_flow import ENTERS, EXITS, SWITCHES, is_loop_merge
 
-_ARRAY_GRADIENTS = frozenset({"TensorArrayGradV3", "TensorArrayGradWithShape"})
 
+def recover_loops(graph: Graph, operations: list[Operation]) -> list[Operation]:
+    """Gives those of ``operations`` that are in loops without a context one; returns them.
 
-def recover_loops(graph: Graph) -> None:
-    """Gives the operations of loops that have no context one, as if they had been built here.
-
-    Also notes the names under which gradients of TensorArrays are kept: see :func:`new_source`.
+    They are as if they had been built here. ``operations`` are in the order of construction.
     """
-    operations = graph._ops
-    known = graph.__dict__.get("_loops_known_up_to", 0)
-    graph.__dict__["_loops_known_up_to"] = len(operations)
-    fresh = operations[known:]
-    _sources(graph).update(op.attrs["source"] for op in fresh if op.op_def.name in _ARRAY_GRADIENTS)
-    if any(op.op_def.name in ENTERS and _has_lost_its_loop(op) for op in fresh):
-        _Recovery(graph).run(fresh)
-
-
-def new_source(graph: Graph, name: str) -> str:
-    """A name for the arrays of one call of ``tf.gradients``: no imported gradient has it."""
-    used = _sources(graph)
-    while name in used:
-        name += "_"
-    return name
-
-
-def _sources(graph: Graph) -> set[str]:
-    return graph.__dict__.setdefault("_gradient_sources", set())
+    if any(op.op_def.name in ENTERS and _has_lost_its_loop(op) for op in operations):
+        return _Recovery(graph).run(operations)
+    return []
 
 
 def _has_lost_its_loop(enter: Operation) -> bool:
@@ -60,19 +41,22 @@ class _Recovery:
         self._inside: dict[Operation, Any] = {}
         """The context of the outputs of each operation."""
 
-    def run(self, operations: list[Operation]) -> None:
+    def run(self, operations: list[Operation]) -> list[Operation]:
+        placed: list[Operation] = []
         for op in operations:
             kind = op.op_def.name
             around = self._around(op)
             if kind in ENTERS and _has_lost_its_loop(op):
                 loop = self._loop(around, op)
                 op.control_flow_context = loop
+                placed.append(op)
                 self._inside[op] = loop
                 self._add_enter(loop, op)
                 continue
             inside = around.GetWhileContext() if around is not None else None
             if inside is not None and op.control_flow_context is not around:
                 op.control_flow_context = around
+                placed.append(op)
                 inside._values.update(op.outputs)
                 self._note(inside, op)
             self._inside[op] = contexts.output_context(op)
@@ -80,6 +64,7 @@ class _Recovery:
                 op.control_flow_context.ExitResult(op.outputs)
         for loop in self._found.values():
             self._complete(loop)
+        return placed
 
     def _around(self, op: Operation) -> Any:
         """The context in which ``op`` runs: the innermost from which something comes."""
@@ -123,8 +108,6 @@ class _Recovery:
         kind = op.op_def.name
         if kind == "LoopCond":
             loop._pivot = op.outputs[0]
-        elif kind == "StackPushV2":
-            record_push(loop, op)
         elif is_loop_merge(op):
             loop._variables.append(LoopVariable(op.inputs[0], op.outputs[0]))
         elif kind in EXITS or kind in SWITCHES:

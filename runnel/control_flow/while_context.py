@@ -10,7 +10,6 @@ from runnel.control_flow.context import (
     ControlFlowContext,
     add_control_inputs,
     output_context,
-    while_context_of,
 )
 from runnel.control_flow.loop_variable import LoopVariable
 from runnel.control_flow.shape_invariants import invariants_of, require_invariant
@@ -19,10 +18,10 @@ from runnel.control_flow.tensor_array_flow import as_flow, restore_arrays
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.shapes import Dims, format_dims
+from runnel.ops.constants import constant
 from runnel.ops.control import identity
 from runnel.ops.control_flow import (
     ENTERS,
-    EXITS,
     enter,
     exit,
     loop_cond,
@@ -31,14 +30,12 @@ from runnel.ops.control_flow import (
     switch,
 )
 
-_KNOWN_FROM_SHAPES = frozenset({"Shape", "Size", "Rank"})
-
 
 class WhileContext(ControlFlowContext):
     """A loop that is being built, or was built.
 
     A tensor from outside is brought in by an ``Enter`` that makes it known in every iteration.
-    ``grad_state`` is set for the loop that computes the gradient of another one.
+    A subclass may have values of another loop stand for something inside (:meth:`may_take`).
     """
 
     def __init__(
@@ -48,7 +45,6 @@ class WhileContext(ControlFlowContext):
         back_prop: bool = True,
         swap_memory: bool = False,
         name: str = "while_context",
-        grad_state: Any = None,
     ) -> None:
         super().__init__(name)
         self._maximum_iterations = maximum_iterations
@@ -61,11 +57,7 @@ class WhileContext(ControlFlowContext):
         self._loop_enters: list[Tensor] = []
         self._variables: list[LoopVariable] = []
         self._stray_exits: list[Tensor] = []
-        """What leaves an imported loop and is none of its variables."""
         self._inner_loops: list[WhileContext] = []
-        self._pushes: list[Operation] = []
-        """What keeps values of the body for a gradient (``runnel.control_flow.loop_history``)."""
-        self._grad_state = grad_state
         around = self._outer_context.GetWhileContext() if self._outer_context else None
         if around is not None:
             around._inner_loops.append(self)
@@ -114,18 +106,14 @@ class WhileContext(ControlFlowContext):
         return [t for t in inside if _is_constant_enter(t.op) and t.op.control_flow_context is self]
 
     @property
+    def stray_exits(self) -> list[Tensor]:
+        """What leaves an imported loop and is none of its variables."""
+        return self._stray_exits
+
+    @property
     def inner_loops(self) -> list[WhileContext]:
         """The loops directly inside this one."""
         return self._inner_loops
-
-    @property
-    def pushes(self) -> list[Operation]:
-        """The operations that keep values of the body for a gradient."""
-        return self._pushes
-
-    @property
-    def grad_state(self) -> Any:
-        return self._grad_state
 
     def GetWhileContext(self) -> WhileContext:
         return self
@@ -139,10 +127,10 @@ class WhileContext(ControlFlowContext):
         if value in self._values or value.op.control_flow_context is self:
             return self._external_values.get(value, value)
         self._values.add(value)
-        history = self._history(value)
-        if history is not None:
-            self._external_values[value] = history
-            return history
+        stand_in = self._stand_in(value)
+        if stand_in is not None:
+            self._external_values[value] = stand_in
+            return stand_in
         result = value
         if self._outer_context is not None:
             result = self._outer_context.AddValue(value)
@@ -163,33 +151,17 @@ class WhileContext(ControlFlowContext):
         self._external_values[value] = entered
         return entered
 
-    def _history(self, value: Tensor) -> Tensor | None:
-        """In the gradient of a loop, a value of the loop itself: what its stack gives back."""
-        state = self._grad_state
-        if state is None:
-            return None
-        inside = contexts.while_context_of_output(value.op)
-        return state.real_value(value) if inside is state.forward_context else None
+    def may_take(self, inside: WhileContext) -> bool:
+        """True when operations here may take what has a value in each iteration of ``inside``."""
+        return contexts.contains(inside, self)
+
+    def _stand_in(self, value: Tensor) -> Tensor | None:
+        """What stands inside for ``value``, other than itself, brought in by an ``Enter``."""
+        return None
 
     def AddOp(self, op: Operation) -> None:
         with self._graph.name_scope(f"{op.name}/"):
-            if op.op_def.name not in _KNOWN_FROM_SHAPES or not self._move_to_forward(op):
-                self._add_op(op)
-
-    def _move_to_forward(self, op: Operation) -> bool:
-        """A gradient that needs only the shape of a forward value keeps that, not the value."""
-        current = self._graph._get_control_flow_context()
-        loop = current.GetWhileContext() if current is not None else None
-        if loop is None or loop.grad_state is None:
-            return False
-        source = op.inputs[0].op
-        forward = loop.grad_state.forward_context
-        if while_context_of(source) is not forward or source.op_def.name in EXITS:
-            return False
-        op.control_flow_context = source.control_flow_context
-        op.control_inputs = ()
-        source.control_flow_context._add_op(op)
-        return True
+            self._add_op(op)
 
     def _add_op(self, op: Operation) -> None:
         pivot = self.GetControlPivot()
@@ -365,6 +337,35 @@ class WhileContext(ControlFlowContext):
         made = LoopVariable(entered, merged, switched[0].op)
         self._variables.append(made)
         return made, inside
+
+    def add_counter(
+        self, name: str, waits: Sequence[Operation]
+    ) -> tuple[Tensor, Operation, Operation]:
+        """Counts the iterations, beginning when ``waits`` have run.
+
+        Returns the count, what runs when an iteration begins, and what ends it.
+        """
+        graph, outer = self._graph, self._outer_context
+        with graph._scopes.override(control_inputs=(), control_flow_context=outer):
+            zero = constant(0, name=name)
+            with graph.control_dependencies(None):
+                entered = enter(
+                    zero, self._name, parallel_iterations=self._parallel_iterations, name=name
+                )
+            self._adopt_enters([entered])
+            add_control_inputs(entered.op, waits)
+            self._values.add(entered)
+            self._loop_enters.append(entered)
+            self.Enter()
+            merged = merge([entered, entered])[0]
+            assert self._pivot is not None
+            stop, go_on = switch(merged, self._pivot)
+            step = go_on + 1
+            self.add_back_edge(merged, step)
+            count = exit(stop, name=name)
+            self.ExitResult([count])
+            self.Exit()
+        return count, go_on.op, step.op
 
     def end_variable(self, variable: LoopVariable, value: Tensor) -> Tensor:
         """Ends a variable of :meth:`add_variable`: it is ``value`` next. Its last value."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from runnel.graph.attachments import Attachments
 from runnel.graph.collections import CollectionStore
 from runnel.graph.creation_site import capture_site
 from runnel.graph.dtypes import DType
@@ -18,7 +19,7 @@ from runnel.graph.shape_inference import infer_shapes
 from runnel.graph.shapes import Dims
 
 
-class Graph(GraphScopes, CollectionStore):
+class Graph(Attachments, GraphScopes, CollectionStore):
     """A dataflow graph. Operations are appended and never removed.
 
     Building is safe from several threads; scopes (``name_scope``, ``device``,

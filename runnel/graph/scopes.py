@@ -41,8 +41,6 @@ class ScopeState(threading.local):
         self.plain = True
         """True when nothing but the name scope applies: the fast path of ``create_op``."""
         self.control_flow_context: Any = None
-        self.gradient_source = ""
-        """The name scope of the call of ``tf.gradients`` that is adding operations."""
         self.site: Site | None = None
         """Where the operations made now come from, if that is known already."""
 

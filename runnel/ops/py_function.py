@@ -31,6 +31,10 @@ class _Function:
         self.call = call
 
 
+class _FunctionsOfGraph(list[_Function]):
+    """The functions that a graph keeps alive."""
+
+
 _functions: weakref.WeakValueDictionary[str, _Function] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
 
@@ -159,7 +163,7 @@ def py_func(
     token = f"pyfunc_{next(_numbers)}"
     function = _functions[token] = _Function(func)
     # On the graph itself, so that a closure over its tensors does not keep both alive forever.
-    graph.__dict__.setdefault("_python_functions", []).append(function)
+    graph.attached(_FunctionsOfGraph).append(function)
     op_def = py_func_op if stateful else py_func_stateless_op
     attrs = {"token": token, "Tin": [t.dtype.base_dtype for t in tensors], "Tout": types}
     op = apply_flat(graph, op_def, tensors, attrs, name)
