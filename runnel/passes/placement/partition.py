@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from runnel.graph.device_set import LogicalDevice
 from runnel.graph.operation import Tensor
-from runnel.graph.registry import get_op_def
+from runnel.ops.send_recv import recv_op, send_op
 from runnel.passes.placement.kernel_devices import follows_values
 from runnel.passes.placement.placement import Placement
 from runnel.passes.program.program import Node, Program, ValueInfo
@@ -214,9 +214,9 @@ class _Builder:
         }
         consumer = arrival.consumer
         op = producer.op if producer is not None else consumer.op
-        send = Node(op, get_op_def("_Send"), (value,), (), (), {"T": dtype, **ends})
+        send = Node(op, send_op, (value,), (), (), {"T": dtype, **ends})
         attrs = {"tensor_type": dtype, **ends}
-        recv = Node(consumer.op, get_op_def("_Recv"), (), (arrival.received,), (send,), attrs)
+        recv = Node(consumer.op, recv_op, (), (arrival.received,), (send,), attrs)
         self._nodes += [send, recv]
         self._devices[send], self._devices[recv] = source, destination
         self._recv_of[send] = recv

@@ -33,6 +33,13 @@ class Frame:
         self.rank = -1
         """Its place among the parent's items."""
 
+    def nodes(self) -> list[Node]:
+        """The nodes that run in this frame and in those that begin in it."""
+        found: list[Node] = []
+        for item in self.items:
+            found += item.nodes() if isinstance(item, Frame) else [item]
+        return found
+
     def is_inside(self, other: Frame) -> bool:
         """True for ``other`` itself and the frames that begin in it."""
         frame: Frame | None = self

@@ -27,12 +27,14 @@ def raise_conditionals(
     items: list[Item],
     depth: int,
     wanted: frozenset[int] = frozenset(),
+    after: dict[Item, list[Item]] | None = None,
 ) -> list[Item]:
     """``items``, whose status agrees up to ``depth``, with a node for what is deeper.
 
-    ``wanted`` are values that are used elsewhere, in the same branches.
+    ``wanted`` are values that are used elsewhere, in the same branches; ``after`` is the order of
+    effects, where it is known.
     """
-    after = effect_order(raising, items)
+    after = effect_order(raising, items) if after is None else after
     items = in_order(items, after)
     while True:
         deeper = next((item for item in items if len(item.status) > depth), None)

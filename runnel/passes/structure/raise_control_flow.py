@@ -78,10 +78,12 @@ def _raised(
     _note_variables(raising)
     outermost = _FrameRaiser(raising, frames, liveness, frames.outermost, left, spans)
     try:
-        items = outermost.dynamic.contracted(outermost.items)
-        items = raise_conditionals(raising, outermost.merges, items, 0)
+        items, after = outermost.dynamic.contracted(outermost.items)
+        items = raise_conditionals(raising, outermost.merges, items, 0, after=after)
     except NotWellFormed as reason:
         logger.debug("a conditional runs dynamically: %s", reason)
+        if left.everything:
+            raise
         if reason.predicate is None or reason.predicate in left.predicates:
             left.everything = True
         else:
@@ -236,7 +238,7 @@ class _FrameRaiser:
             return True
         if self._spans is None:
             return False
-        return self._spans([n for n, f in self._frames.runs_in.items() if f.is_inside(child)])
+        return self._spans(child.nodes())
 
     def _add_dynamic(self, node: Node, rank: int) -> None:
         item = self.dynamic.add(node, rank)

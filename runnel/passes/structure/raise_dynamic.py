@@ -36,8 +36,7 @@ class DynamicParts:
 
     def exits(self, loop: Frame) -> list[Node]:
         """The nodes that hand something out of ``loop``."""
-        runs_in = self._frames.runs_in
-        return [n for n, frame in runs_in.items() if frame is loop and n.op_def.name in EXITS]
+        return [n for n in loop.items if isinstance(n, Node) and n.op_def.name in EXITS]
 
     def add(self, node: Node, rank: float) -> Item:
         """An item for ``node``; what it waits for is the caller's."""
@@ -49,7 +48,7 @@ class DynamicParts:
 
     def add_loop(self, loop: Frame, rank: float) -> Item:
         """An item for a whole loop, with what enters it."""
-        inside = [n for n, frame in self._frames.runs_in.items() if frame.is_inside(loop)]
+        inside = loop.nodes()
         inputs = tuple(dict.fromkeys(v for e in loop.enters for v in self._outer(e.inputs[0])))
         outputs = tuple(node.outputs[0] for node in self.exits(loop))
         program = Program([*loop.enters, *inside], {}, outputs, self._raising.program.infos)
@@ -70,16 +69,19 @@ class DynamicParts:
 
     # Regions --------------------------------------------------------------------------------
 
-    def contracted(self, items: list[Item]) -> list[Item]:
-        """``items``, and one for each region."""
-        if not self._nodes_of:
-            return items
+    def contracted(self, items: list[Item]) -> tuple[list[Item], dict[Item, list[Item]]]:
+        """``items``, and one for each region; and the order of their effects."""
         everything = [*items, *self._nodes_of]
         after = effect_order(self._raising, everything)
         found = list(items)
-        for members in self._parts(in_order(everything, after), after):
-            found.append(self._region(members))
-        return found
+        if self._nodes_of:
+            for members in self._parts(in_order(everything, after), after):
+                region = self._region(members)
+                found.append(region)
+                earlier = [c for member in members for c in after.get(member, ())]
+                own = set(members)
+                after[region] = [c for c in dict.fromkeys(earlier) if c not in own]
+        return found, after
 
     def _parts(self, items: list[Item], after: dict[Item, list[Item]]) -> list[list[Item]]:
         """What becomes one region each, in order."""

@@ -29,15 +29,13 @@ from runnel.runtime.devices.transfer import put
 from runnel.runtime.segment.segment_state import SegmentState
 from runnel.runtime.segment.unconfirmed import Unconfirmed
 from runnel.runtime.segment.variants import Reshaped, Variant, Variants
-from runnel.runtime.state.cell import Cell
+from runnel.runtime.state.cell import Cell, Undo
 from runnel.runtime.state.step_context import StepContext
 
 _value_of = attrgetter("value")
 _NOTHING = type(None)
 
 Explain = Callable[[Executable, list[Any], StepContext], None]
-Undo = tuple[Cell, Any, Any]
-"""A cell, what it held before a call, and what the call left there."""
 
 
 class BoundExecutable:
@@ -99,6 +97,8 @@ class BoundExecutable:
         if called is None:
             called = self._call_alone(arguments, context)
         outputs, holds, undo = called
+        if state.streams:
+            context.drawn += undo[-len(state.streams) :]
         if executable.constant_outputs:
             outputs = self._with_constants(outputs)
         if executable.checked:
@@ -126,7 +126,7 @@ class BoundExecutable:
             if self._draws_by_data:
                 outputs = self._advance_streams(outputs, undo)
             if self._takes_back and not np.asarray(holds):
-                self._take_back(undo)
+                self._state.task.take_back(undo)
             return outputs, holds, undo
         finally:
             deque(release, 0)
@@ -199,15 +199,9 @@ class BoundExecutable:
         """Waits for the checks; a failed one is taken back and explained."""
         if np.asarray(holds):  # bool() of an array of JAX takes five times as long
             return
-        self._take_back(undo)
+        self._state.task.take_back(undo)
         context.require_time(self._executable.checked[-1])
         explain(self._executable, inputs, context)
-
-    def _take_back(self, undo: list[Undo]) -> None:
-        with self._state.task.lock:
-            for cell, old, new in undo:
-                if cell.value is new:  # and not what another step has left
-                    cell.value = old
 
 
 def _call_and_store(

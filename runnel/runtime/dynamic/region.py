@@ -98,7 +98,7 @@ class DynamicRegion:
             run = RegionRun(self._layout, state, context, unit)
             for value, given in zip(self._inputs, args, strict=True):
                 run.feed(self._layout, value, given)
-            return self._go_on(run)
+            return self._go_on(run, context)
         finally:
             state.end()
 
@@ -108,17 +108,17 @@ class DynamicRegion:
         run.state.resume(context)
         try:
             run.take_up(waiter)
-            return self._go_on(run)
+            return self._go_on(run, context)
         finally:
             run.state.end()
 
-    def _go_on(self, run: RegionRun) -> Any:
+    def _go_on(self, run: RegionRun, context: StepContext) -> Any:
         """Runs until all has run, or only waiting is left: then others may use the variables."""
         if not run.go_on():
-            run.state.suspend()
+            run.state.suspend(context)
             return WAITING
         results = [self._given(run.values[slot], run.state) for slot, _ in self._layout.fetches]
-        run.state.commit()
+        run.state.commit(context)
         return results
 
     @staticmethod

@@ -146,19 +146,20 @@ class RegionState:
         """Moves a random op's stream on."""
         self._positions[op] = self._positions[op].skip(drawn)
 
-    def commit(self) -> None:
+    def commit(self, context: StepContext) -> None:
         """Stores what the step has written; before this, nothing of it has happened."""
         variables = self._variables
         streams = list(variables.streams.items())
         with variables.task.lock:
+            context.drawn += [(cell, cell.value, self._positions[op]) for op, cell in streams]
             store_all(
                 [*self._new, *(cell for _, cell in streams)],
                 [*self._new.values(), *(self._positions[op] for op, _ in streams)],
             )
 
-    def suspend(self) -> None:
+    def suspend(self, context: StepContext) -> None:
         """Stores what the step has written and releases the locks: the step is about to sleep."""
-        self.commit()
+        self.commit(context)
         self._new = {}
         self.end()
 

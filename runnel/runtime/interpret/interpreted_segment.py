@@ -49,7 +49,9 @@ class InterpretedSegment:
         slots = self.slots(inputs, context)
         if state.written:
             values: list[Any] = [owned(slots[slot]) for slot in state.store_slots]
-            values += [cell.value.skip(slots[drawn]) for cell, _, drawn in state.streams]
+            for cell, _, drawn in state.streams:
+                values.append(cell.value.skip(slots[drawn]))
+                context.drawn.append((cell, cell.value, values[-1]))
             with state.task.lock:
                 store_all(state.written, values)
         return [slots[slot] for slot in code.outputs]

@@ -138,11 +138,16 @@ class StepPlan:
         units: list[BoundUnit] = []
         for place, unit in enumerate(cut(program, access, device, device_of)):
             units.append(self._bound(unit, place, program, access, fed))
-        constants: dict[int, Any] = {}
-        if len(units) != 1 or not isinstance(units[0], SegmentUnit):
-            constants = {n.outputs[0]: n.attrs["value"] for n in program.nodes if is_constant(n)}
+        made = {value for unit in units for value in unit.outputs}
+        wanted = {v for u in units if not isinstance(u, SegmentUnit) for v in u.inputs}
+        wanted.update(program.fetches)
+        constants = {
+            node.outputs[0]: node.attrs["value"]
+            for node in program.nodes
+            if is_constant(node) and node.outputs[0] in wanted and node.outputs[0] not in made
+        }
         host = None if device_of is None else device_of.host
-        return Schedule(units, program, constants, host)
+        return Schedule(units, program, self._task, constants, host)
 
     def _bound(
         self, unit: Unit, place: int, program: Program, access: StateAccess, fed: set[int]

@@ -29,6 +29,7 @@ from runnel.runtime.schedule.unit import BoundUnit, SegmentUnit
 from runnel.runtime.segment.tiers import SegmentRunner
 from runnel.runtime.segment.unconfirmed import Unconfirmed
 from runnel.runtime.state.step_context import StepContext
+from runnel.runtime.state.task_state import TaskState
 
 WholeStep = Callable[[list[Any], StepContext], list[Any]]
 """The fetched values for the fed ones, both by position."""
@@ -41,6 +42,7 @@ class Schedule:
         self,
         units: Sequence[BoundUnit],
         program: Program,
+        task: TaskState,
         constants: dict[int, Any],
         host: LogicalDevice | None,
     ) -> None:
@@ -51,6 +53,7 @@ class Schedule:
         self.units = units
         self.runners: list[SegmentRunner] = [r for unit in units for r in unit.runners]
         """The segments that may be compiled."""
+        self._task = task
         self._constants = constants
         self._fed: list[Transfer] = []
         """Transfers of fed values."""
@@ -110,7 +113,7 @@ class Schedule:
 
     def as_whole(self, feeds: Sequence[int], fetches: Sequence[int]) -> WholeStep | None:
         """The step as one segment, which must use fed values alone and make all that is fetched."""
-        if len(self.units) != 1 or self._fed:
+        if len(self.units) != 1 or self._fed or self._constants:
             return None
         [unit] = self.units
         if not isinstance(unit, SegmentUnit):
@@ -149,6 +152,7 @@ class Schedule:
         except BaseException:
             for waiting in pending.values():
                 waiting.settle()
+            self._task.take_back(context.drawn)
             raise
         finally:
             if context.outstanding:

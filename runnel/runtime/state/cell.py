@@ -40,6 +40,10 @@ class Cell:
         """True once a step has been prepared that may store a value of another shape."""
 
 
+Undo = tuple[Cell, Any, Any]
+"""A cell, what it held before something, and what that has left there."""
+
+
 class WriterLocks:
     """The writer locks of some cells, taken and released together.
 

@@ -69,7 +69,7 @@ class StepContext:
 
     __slots__ = (
         *("id", "steps", "deadline", "observer", "cancelled"),
-        *("outstanding", "_arrived", "_wake"),
+        *("outstanding", "drawn", "_arrived", "_wake"),
     )
 
     def __init__(
@@ -83,6 +83,8 @@ class StepContext:
         """Why the step has to stop, once it has to."""
         self.outstanding: dict[NodeWaiter, None] = {}
         """Operations without a result, in the order in which they began to wait."""
+        self.drawn: list[tuple[Any, Any, Any]] = []
+        """Cells of random streams that the step has moved on, from where and to where."""
         self._arrived: deque[NodeWaiter] | None = None
         self._wake: Any = None
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from runnel.graph.errors import CancelledError
 from runnel.graph.operation import Operation
 from runnel.passes.program.state_access import variable_name
-from runnel.runtime.state.cell import Cell
+from runnel.runtime.state.cell import Cell, Undo
 from runnel.runtime.state.random_streams import RandomStreams
 from runnel.runtime.state.resources import Resources
 
@@ -51,6 +51,13 @@ class TaskState:
                 if not cell.changes_shape:
                     cell.changes_shape = True
                     self.shape_changers += 1
+
+    def take_back(self, undo: Sequence[Undo]) -> None:
+        """Restores what cells held, unless another step has replaced what was left there."""
+        with self.lock:
+            for cell, old, new in reversed(undo):
+                if cell.value is new:
+                    cell.value = old
 
     def clear(self, containers: list[str] | None = None) -> None:
         """Forgets the values in the named containers, or in all; who waits for them fails."""

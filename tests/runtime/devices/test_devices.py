@@ -185,7 +185,7 @@ def test_a_transfer_starts_before_the_next_segment_does(monkeypatch):
         second = tf.add(first, 1.0, name="second")
     with tf.device("/cpu:2"):
         third = tf.add(first, 2.0, name="third")
-    send, run = Transfer.start, SegmentRunner.start
+    send, run = Transfer.start, SegmentRunner.run
 
     def noted_send(self, value):
         events.append(f"send to {self.device.short_name}")
@@ -196,7 +196,7 @@ def test_a_transfer_starts_before_the_next_segment_does(monkeypatch):
         return run(self, *args)
 
     monkeypatch.setattr(Transfer, "start", noted_send)
-    monkeypatch.setattr(SegmentRunner, "start", noted_run)
+    monkeypatch.setattr(SegmentRunner, "run", noted_run)
     metadata = tf.RunMetadata()
     with session() as sess:
         assert sess.run([second, third], {x: 2.0}) == [5.0, 6.0]
