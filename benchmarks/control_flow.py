@@ -67,11 +67,6 @@ def counting(settings: Settings) -> list[Row]:
     path, iterations = f"{WORKLOADS}.loops:counting", 10_000
     modes = {
         "structured": ("compilation forced off", "at least TensorFlow's rate", 1.0),
-        "event-driven": (
-            "compilation forced off, event-driven executor",
-            "at least TensorFlow's rate",
-            1.0,
-        ),
         "compiled": ("compiled", "at least 100 times TensorFlow's rate", 100.0),
     }
     programs: dict[str, Program] = {
@@ -96,6 +91,39 @@ def counting(settings: Settings) -> list[Row]:
                 },
                 must_show=must_show,
                 at_least={"tensorflow": bound},
+            )
+        )
+    return rows
+
+
+def dynamic_loops(settings: Settings) -> list[Row]:
+    """Loops that run by pending counts: one that blocks, one that spans devices."""
+    rows = []
+    for name, iterations, what in (
+        ("loop_over_queue", 10_000, "an element of a queue taken in each"),
+        ("loop_over_devices", 1_000, "a product of 64 × 64 on one device, `tanh` on another"),
+    ):
+        path = f"{WORKLOADS}.input_regions:{name}"
+        programs: dict[str, Program] = {
+            contender: (path, {"frontend": settings.frontend(contender), "iterations": iterations})
+            for contender in CONTENDERS
+        }
+        with Trial(settings, CONTENDERS) as trial:
+            compared = "sums" if name == "loop_over_devices" else None
+            outcome = trial.measure(programs, compared=compared)
+        rows.append(
+            speed_row(
+                name,
+                f"`while_loop` of {iterations:,} iterations, {what}",
+                "iterations/s",
+                outcome,
+                {
+                    contender: measurement.wall.rate(iterations)
+                    for contender, measurement in outcome.measurements.items()
+                    if measurement.samples
+                },
+                must_show="at least TensorFlow's rate",
+                at_least={"tensorflow": 1.0},
             )
         )
     return rows
@@ -283,7 +311,10 @@ def swapped_memory(settings: Settings) -> list[Row]:
 Measure = Callable[[Settings], list[Row]]
 
 ROWS: dict[str, dict[str, Measure]] = {
-    "cpu": {f.__name__: f for f in (lstm_step, counting, python_body, gradient_memory, lengths)},
+    "cpu": {
+        f.__name__: f
+        for f in (lstm_step, counting, dynamic_loops, python_body, gradient_memory, lengths)
+    },
     "gpu": {f.__name__: f for f in (swapped_memory,)},
 }
 

@@ -16,6 +16,7 @@ from benchmarks.trial import SUBJECT, Settings, Trial, durations, speed_row
 
 CONTENDERS = (SUBJECT, "tensorflow")
 WORKLOADS = "benchmarks.workloads.queues"
+REGIONS = "benchmarks.workloads.input_regions"
 MICRO, MILLI = 1e6, 1e3
 
 
@@ -131,6 +132,62 @@ def queue_input(settings: Settings) -> list[Row]:
     return rows
 
 
+def _over(
+    settings: Settings, workload: str, sources: tuple[str, str], what: str, bound: float
+) -> list[Row]:
+    """A step with something in front of it, over the same step with something simpler."""
+    simple, tested = sources
+    path = f"{REGIONS}:{workload}"
+    programs = {
+        f"{name}, {source}": (path, {"frontend": settings.frontend(name), "source": source})
+        for name in CONTENDERS
+        for source in sources
+    }
+    with Trial(settings, list(programs)) as trial:
+        outcome = trial.measure(programs, rounds=2 * settings.rounds)
+    times = durations(outcome, MILLI)
+    ratios = {
+        name: ratio
+        for name in CONTENDERS
+        if (ratio := times_faster(outcome.measurements, f"{name}, {simple}", f"{name}, {tested}"))
+    }
+    ours = ratios.get(SUBJECT)
+    return [
+        Row(
+            name=workload,
+            what=what,
+            unit="times",
+            values=ratios,
+            must_show=f"within {bound:.0%}".replace("%", " %"),
+            passed=ours is not None and ours.median <= 1 + bound,
+            notes=(
+                *outcome.failures(),
+                "; ".join(f"{name} {spread.median:.3g} ms" for name, spread in times.items()),
+            ),
+            measured=now(),
+            samples=samples_of(outcome.measurements),
+        )
+    ]
+
+
+def chosen_queue(settings: Settings) -> list[Row]:
+    """A conditional that dequeues from one of two queues leaves the training step as it is."""
+    what = (
+        "training step of a convolutional network behind `tf.cond(p, q1.dequeue, q2.dequeue)`, "
+        "over one behind one queue"
+    )
+    return _over(settings, "chosen_queue", ("one queue", "two queues"), what, 0.05)
+
+
+def towers(settings: Settings) -> list[Row]:
+    """Towers behind a dequeue overlap as those on a constant batch do."""
+    what = (
+        "two towers of a convolutional network on two devices, with checks, behind one queue, over "
+        "the same on a constant batch"
+    )
+    return _over(settings, "towers", ("constant", "queue"), what, 0.05)
+
+
 def blocked_step(settings: Settings) -> list[Row]:
     """One blocked dequeue in a step does not hold up the rest, and ends when the session does."""
     with Trial(settings, CONTENDERS) as trial:
@@ -215,7 +272,15 @@ def waiters(settings: Settings) -> list[Row]:
 
 ROWS: dict[str, Callable[[Settings], list[Row]]] = {
     function.__name__: function
-    for function in (scalar_rate, shared_training, queue_input, blocked_step, waiters)
+    for function in (
+        scalar_rate,
+        shared_training,
+        queue_input,
+        chosen_queue,
+        towers,
+        blocked_step,
+        waiters,
+    )
 }
 
 

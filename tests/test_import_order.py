@@ -32,7 +32,6 @@ ALLOWED: dict[tuple[str, str], str] = {
         ("interpret.program_code", "segment.code"),
         ("interpret.program_code", "segment.stretch"),
         ("interpret.structured_code", "segment.stretch"),
-        ("state.step_watch", "interpret.interpreter"),
     )
 }
 """Imports against the order, module by module, each with the reason why it must be."""

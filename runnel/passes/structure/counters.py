@@ -21,7 +21,7 @@ _MIRRORED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Counter:
+class Bound:
     """The loop goes on only while ``variable relation limit``; ``step`` is added each time.
 
     ``variable`` is a position among the loop's variables; ``limit`` is a value of the condition's
@@ -51,7 +51,7 @@ class Counters:
     """What bounds a loop; ``exact`` if nothing else ends it. ``steps`` has every variable that
     grows by a constant, by position."""
 
-    bounds: tuple[Counter, ...]
+    bounds: tuple[Bound, ...]
     exact: bool
     steps: dict[int, int]
 
@@ -62,7 +62,7 @@ def counters_of(loop: Loop) -> Counters:
     producers = loop.condition.producers()
     varying = _varying(loop)
     positions = {value: k for k, value in enumerate(loop.variables)}
-    bounds: list[Counter] = []
+    bounds: list[Bound] = []
     exact = True
     pending = [loop.condition.fetches[0]]
     while pending:
@@ -78,7 +78,7 @@ def counters_of(loop: Loop) -> Counters:
             if one not in positions:
                 one, other, relation = other, one, _MIRRORED[relation]
             if positions.get(one) in steps and other not in varying:
-                found = Counter(positions[one], steps[positions[one]], relation, other)
+                found = Bound(positions[one], steps[positions[one]], relation, other)
         if found is None:
             exact = False
         else:

@@ -58,7 +58,7 @@ class Frames:
     another for ``Enter`` and ``Exit``. Parents come before their children in ``frames``.
 
     ``passes.structure`` raises well-formed frames, innermost first, to one node of their parent;
-    the event-driven executor runs the others from here.
+    those that are not raised run dynamically, from here.
     """
 
     def __init__(self, program: Program) -> None:

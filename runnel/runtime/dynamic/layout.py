@@ -1,4 +1,4 @@
-"""A dynamic step laid out for ``runtime.dynamic.region``: tasks, slots, pending counts, edges."""
+"""A dynamic region laid out for ``runtime.dynamic.region``: tasks, slots, pending counts, edges."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Layout:
         self.parallel_iterations = max(1, min(limits, default=1))
         """How many iterations, from the first that is not over, may have begun."""
         self.function: Callable[..., Any] | None = None
-        """Runs the whole loop, where that is known to be possible (``dataflow_code``)."""
+        """Runs the whole loop, where that is known to be possible (``loop_code``)."""
 
 
 class StepLayout:

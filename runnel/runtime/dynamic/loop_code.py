@@ -1,4 +1,4 @@
-"""Loops of the event-driven executor whose course is known: Python written for each.
+"""Loops of a region whose course is known: Python written for each.
 
 In a regular frame (``passes.structure.liveness``) the tasks of an iteration run in the order of
 their ranks, if none has to wait. So the whole loop is one function: what passes values on

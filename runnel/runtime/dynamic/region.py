@@ -1,4 +1,4 @@
-"""The event-driven executor: runs steps with dynamic control flow.
+"""Regions: loops and conditionals that run by pending counts.
 
 A node runs when what it waits for has arrived; *pending* counts say how much is missing. Values
 arrive in an iteration of a frame: ``Enter`` begins a child frame, ``NextIteration`` an iteration,
@@ -13,8 +13,8 @@ the other. So effects on state have a defined order. An iteration is forgotten w
 
 A blocking operation that has to wait keeps back what needs it; everything else goes on, later
 iterations included: as many as the loop's ``parallel_iterations`` are under way at once. When only
-waiting is left, the step gives its variables back (what it has written is stored), sleeps, and
-takes them again.
+waiting is left, the region gives its variables back (what it has written is stored), and takes them
+again when it is taken up.
 
 Nodes are interpreted with NumPy one by one, but two things make that the exception. Nodes of one
 frame that live, wait and compile together are one task, a stretch that is compiled when that pays

@@ -2,8 +2,8 @@
 
 Acted upon: ``graph_options.optimizer_options.global_jit_level`` (-1 never compiles, 1 always does),
 ``graph_options.optimizer_options.opt_level`` (-1 runs a step as it was described, without any
-rewriting), ``experimental.executor_type`` ("DATAFLOW" runs every step with loops or conditionals on
-the event-driven executor), ``operation_timeout_in_ms`` (the deadline of every step that sets none
+rewriting), ``experimental.executor_type`` ("DATAFLOW" runs every loop and conditional by pending
+counts), ``operation_timeout_in_ms`` (the deadline of every step that sets none
 itself), ``graph_options.rewrite_options.auto_mixed_precision`` and
 ``auto_mixed_precision_onednn_bfloat16`` (1 computes products in float16 or bfloat16, 2 as they are
 described, whatever the graph says);

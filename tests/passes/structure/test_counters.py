@@ -9,7 +9,7 @@ import pytest
 
 import runnel as tf
 from runnel.passes.program.prune import prune
-from runnel.passes.structure.counters import Counter, counters_of
+from runnel.passes.structure.counters import Bound, counters_of
 from runnel.passes.structure.raise_control_flow import raise_control_flow
 from runnel.passes.structure.structured import Loop, structure_of
 
@@ -52,7 +52,7 @@ def test_the_number_of_iterations_is_that_of_running_the_loop(relation, step):
             i, count = first, 0
             while compare(i, limit) and count < 100:
                 i, count = i + step, count + 1
-            found = Counter(0, step, relation, 0).iterations(first, limit)
+            found = Bound(0, step, relation, 0).iterations(first, limit)
             assert found == (None if count == 100 else count), (first, limit)
 
 
