@@ -98,7 +98,7 @@ class BoundExecutable:
             called = self._call_alone(arguments, context)
         outputs, holds, undo = called
         if state.streams:
-            context.drawn += undo[-len(state.streams) :]
+            context.drawn = [*context.drawn, *undo[-len(state.streams) :]]
         if executable.constant_outputs:
             outputs = self._with_constants(outputs)
         if executable.checked:

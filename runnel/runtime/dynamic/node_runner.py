@@ -112,7 +112,7 @@ class NodeRunner:
         except Exception as error:
             raise as_op_error(error, task.node, args) from error
         if results is WAITING:
-            context.outstanding[waiter] = None
+            context.begin_to_wait(waiter)
             return waiter
         self.note(task, start, results)
         return results

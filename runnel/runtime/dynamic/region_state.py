@@ -151,7 +151,8 @@ class RegionState:
         variables = self._variables
         streams = list(variables.streams.items())
         with variables.task.lock:
-            context.drawn += [(cell, cell.value, self._positions[op]) for op, cell in streams]
+            moved = [(cell, cell.value, self._positions[op]) for op, cell in streams]
+            context.drawn = [*context.drawn, *moved]
             store_all(
                 [*self._new, *(cell for _, cell in streams)],
                 [*self._new.values(), *(self._positions[op] for op, _ in streams)],

@@ -51,7 +51,7 @@ class InterpretedSegment:
             values: list[Any] = [owned(slots[slot]) for slot in state.store_slots]
             for cell, _, drawn in state.streams:
                 values.append(cell.value.skip(slots[drawn]))
-                context.drawn.append((cell, cell.value, values[-1]))
+                context.drawn = [*context.drawn, (cell, cell.value, values[-1])]
             with state.task.lock:
                 store_all(state.written, values)
         return [slots[slot] for slot in code.outputs]

@@ -7,9 +7,8 @@ from typing import Any
 
 from runnel.passes.clusters.units import Unit
 from runnel.runtime.dynamic.region import DynamicRegion
-from runnel.runtime.schedule.unit import BoundUnit
+from runnel.runtime.schedule.unit import BoundUnit, Pending
 from runnel.runtime.segment.tiers import SegmentRunner
-from runnel.runtime.segment.unconfirmed import Unconfirmed
 from runnel.runtime.state.step_context import NodeWaiter, StepContext
 
 
@@ -26,7 +25,7 @@ class RegionUnit(BoundUnit):
     def runners(self) -> Sequence[SegmentRunner]:
         return self._region.runners
 
-    def start(self, args: list[Any], context: StepContext, started: list[Unconfirmed]) -> Any:
+    def start(self, args: list[Any], context: StepContext, pending: Pending) -> Any:
         return self._region.start(args, context, self)
 
     def resume(self, waiter: NodeWaiter, context: StepContext) -> Any:

@@ -25,7 +25,7 @@ from runnel.passes.program.variable_reads import value_names
 from runnel.queues.waiter import WAITING
 from runnel.runtime.devices.transfer import Transfer
 from runnel.runtime.interpret.interpreter import missing_variable
-from runnel.runtime.schedule.unit import BoundUnit, SegmentUnit
+from runnel.runtime.schedule.unit import BoundUnit, Pending, SegmentUnit
 from runnel.runtime.segment.tiers import SegmentRunner
 from runnel.runtime.segment.unconfirmed import Unconfirmed
 from runnel.runtime.state.step_context import StepContext
@@ -136,7 +136,7 @@ class Schedule:
         """Adds to ``values``, which hold what was fed, everything that the units give."""
         if self._constants:
             values.update(self._constants)
-        pending: dict[int, Unconfirmed] = {}
+        pending: Pending = {}
         unfinished: set[int] = set()
         try:
             if self._fed:
@@ -147,8 +147,9 @@ class Schedule:
                     unfinished.add(unit.place)
             if unfinished:
                 self._finish(unfinished, values, context, pending)
-            for waiting in pending.values():
-                waiting.finish()
+            if pending:
+                for waiting in pending.values():
+                    waiting.finish()
         except BaseException:
             for waiting in pending.values():
                 waiting.settle()
@@ -158,7 +159,7 @@ class Schedule:
             if context.outstanding:
                 context.withdraw()
 
-    def _send_fed(self, values: dict[int, Any], pending: dict[int, Unconfirmed]) -> None:
+    def _send_fed(self, values: dict[int, Any], pending: Pending) -> None:
         """Starts the transfers of fed values; until they end, the caller's arrays are in use."""
         for transfer in self._fed:
             value = values[transfer.source]
@@ -171,26 +172,24 @@ class Schedule:
         unit: BoundUnit,
         values: dict[int, Any],
         context: StepContext,
-        pending: dict[int, Unconfirmed],
+        pending: Pending,
     ) -> bool:
         """Starts a unit; False if it waits."""
         if pending:
             for place in unit.awaited:
                 if place in pending:
                     pending[place].confirm()
-        started: list[Unconfirmed] = []
-        results = unit.start([values[number] for number in unit.inputs], context, started)
-        if started:
-            pending[unit.place] = started[0]
+        results = unit.start([values[number] for number in unit.inputs], context, pending)
         if results is WAITING:
             return False
-        self._give(unit, results, values)
+        for number, result in zip(unit.outputs, results):
+            values[number] = result
+        if unit.transfers:
+            self._send(unit, values)
         return True
 
     @staticmethod
-    def _give(unit: BoundUnit, results: Sequence[Any], values: dict[int, Any]) -> None:
-        for number, result in zip(unit.outputs, results):
-            values[number] = result
+    def _send(unit: BoundUnit, values: dict[int, Any]) -> None:
         for transfer in unit.transfers:
             # Units that wait for different things may each have read the same variable.
             if transfer.received not in values:
@@ -201,7 +200,7 @@ class Schedule:
         unfinished: set[int],
         values: dict[int, Any],
         context: StepContext,
-        pending: dict[int, Unconfirmed],
+        pending: Pending,
     ) -> None:
         """Runs the rest of a step, some units of which wait."""
         for cell, variable, node in self._certain_loads:
@@ -222,7 +221,8 @@ class Schedule:
             results = unit.resume(waiter, context)
             if results is WAITING:
                 continue
-            self._give(unit, results, values)
+            values.update(zip(unit.outputs, results))
+            self._send(unit, values)
             finished = [unit.place]
             ready: list[int] = []
             while finished:

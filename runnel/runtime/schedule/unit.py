@@ -24,6 +24,9 @@ from runnel.runtime.segment.tiers import SegmentRunner
 from runnel.runtime.segment.unconfirmed import Unconfirmed
 from runnel.runtime.state.step_context import NodeWaiter, StepContext
 
+Pending = dict[int, Unconfirmed]
+"""By place: what has been started and not yet been seen to succeed."""
+
 
 class BoundUnit:
     """A unit at its place in a schedule."""
@@ -64,8 +67,8 @@ class BoundUnit:
         """True when a compiled version takes ``value`` as an array, not to be built for it."""
         return False
 
-    def start(self, args: list[Any], context: StepContext, started: list[Unconfirmed]) -> Any:
-        """The outputs, or ``WAITING``; ``started`` gets what is still to be confirmed."""
+    def start(self, args: list[Any], context: StepContext, pending: Pending) -> Any:
+        """The outputs, or ``WAITING``; ``pending`` gets what is still to be confirmed."""
         raise NotImplementedError
 
     def resume(self, waiter: NodeWaiter, context: StepContext) -> Any:
@@ -99,8 +102,12 @@ class SegmentUnit(BoundUnit):
         segment = self._segment
         return segment.compilable and value in segment.inputs and value not in segment.specialized
 
-    def start(self, args: list[Any], context: StepContext, started: list[Unconfirmed]) -> Any:
-        return self.runner.run(args, context, started)
+    def start(self, args: list[Any], context: StepContext, pending: Pending) -> Any:
+        started: list[Unconfirmed] = []
+        results = self.runner.run(args, context, started)
+        if started:
+            pending[self.place] = started[0]
+        return results
 
 
 class BlockingUnit(BoundUnit):
@@ -115,9 +122,10 @@ class BlockingUnit(BoundUnit):
         self._call = bind_blocking(select(self.node, "CPU", INTERPRETED), self.node)
         self._infos = [infos[value] for value in unit.outputs]
 
-    def start(self, args: list[Any], context: StepContext, started: list[Unconfirmed]) -> Any:
+    def start(self, args: list[Any], context: StepContext, pending: Pending) -> Any:
         node = self.node
-        context.require_time(node)
+        if context.deadline is not None or context.cancelled is not None:
+            context.require_time(node)
         begun = time.perf_counter_ns() if context.observer is not None else 0
         waiter = context.waiter(node, (self, begun))
         try:
@@ -125,7 +133,7 @@ class BlockingUnit(BoundUnit):
         except Exception as error:
             raise as_op_error(error, node, args) from error
         if results is WAITING:
-            context.outstanding[waiter] = None
+            context.begin_to_wait(waiter)
         else:
             self._note(begun, results, context)
         return results

@@ -57,16 +57,15 @@ class WriterLocks:
             deque(release, 0)
     """
 
-    __slots__ = ("_attempts", "_begin", "_release")
+    __slots__ = ("_attempts", "_patient", "_release")
 
     def __init__(self, cells: Iterable[Cell], writing: list[None]) -> None:
         """``writing`` is as long as the number of steps that hold or wait for writer locks."""
         locks: list[Any] = [c.writer for c in sorted(set(cells), key=lambda cell: cell.number)]
-        self._begin: list[Any] = [partial(writing.append, None)] if locks else []
-        self._attempts = [partial(lock.acquire, True, _LOOK_SECONDS) for lock in locks]
-        self._release: list[Any] = [lock.release for lock in locks]
-        if locks:
-            self._release.insert(0, writing.pop)
+        begin = partial(writing.__iadd__, (None,))  # which gives the list: something true
+        self._attempts = [begin, *(partial(lock.acquire, False) for lock in locks)]
+        self._patient = [begin, *(partial(lock.acquire, True, _LOOK_SECONDS) for lock in locks)]
+        self._release: list[Any] = [writing.pop, *(lock.release for lock in locks)]
 
     def acquire(self, context: StepContext, node: Node) -> Iterator[None]:
         """Waits for every lock, as long as the step may run; exhausting the result releases.
@@ -76,11 +75,10 @@ class WriterLocks:
         release = map(call, self._release)
         held: list[Any] = []
         try:
-            held.extend(map(call, self._begin))
             held.extend(takewhile(bool, map(call, self._attempts)))
             while len(held) < len(self._release):
                 context.require_time(node)
-                held.extend(takewhile(bool, map(call, self._attempts[len(held) - 1 :])))
+                held.extend(takewhile(bool, map(call, self._patient[len(held) :])))
         except BaseException:
             deque(islice(release, len(held)), 0)
             raise

@@ -16,7 +16,7 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from runnel.graph import errors
@@ -67,10 +67,15 @@ class StepContext:
     outputs)`` is called after each operation, ``observer.segment`` after what runs as a whole.
     """
 
-    __slots__ = (
-        *("id", "steps", "deadline", "observer", "cancelled"),
-        *("outstanding", "drawn", "_arrived", "_wake"),
-    )
+    # Most steps are short and neither wait nor draw: what they do not need is not made for each.
+    cancelled: str | None = None
+    """Why the step has to stop, once it has to."""
+    outstanding: dict[NodeWaiter, None] | None = None
+    """Operations without a result, in the order in which they began to wait."""
+    drawn: Sequence[tuple[Any, Any, Any]] = ()
+    """Cells of random streams that the step has moved on, from where and to where."""
+    _arrived: deque[NodeWaiter] | None = None
+    _wake: Any = None
 
     def __init__(
         self, steps: RunningSteps, deadline: float | None = None, observer: Any = None
@@ -79,14 +84,6 @@ class StepContext:
         self.steps = steps
         self.deadline = deadline
         self.observer = observer
-        self.cancelled: str | None = None
-        """Why the step has to stop, once it has to."""
-        self.outstanding: dict[NodeWaiter, None] = {}
-        """Operations without a result, in the order in which they began to wait."""
-        self.drawn: list[tuple[Any, Any, Any]] = []
-        """Cells of random streams that the step has moved on, from where and to where."""
-        self._arrived: deque[NodeWaiter] | None = None
-        self._wake: Any = None
 
     # From any thread ------------------------------------------------------------------------
 
@@ -138,6 +135,12 @@ class StepContext:
             self._arrived = deque()
         return NodeWaiter(self, node, where)
 
+    def begin_to_wait(self, waiter: NodeWaiter) -> None:
+        """Notes that an operation has no result yet."""
+        if self.outstanding is None:
+            self.outstanding = {}
+        self.outstanding[waiter] = None
+
     def next(self) -> NodeWaiter:
         """The next operation that has a result; sleeps until there is one."""
         assert self._arrived is not None
@@ -145,7 +148,8 @@ class StepContext:
             with self.steps.sleeper(self):
                 self._sleep(self._arrived)
         waiter = self._arrived.popleft()
-        self.outstanding.pop(waiter, None)
+        if self.outstanding is not None:
+            self.outstanding.pop(waiter, None)
         return waiter
 
     def _sleep(self, arrived: deque[NodeWaiter]) -> None:
@@ -170,19 +174,20 @@ class StepContext:
                     )
 
     def _first(self) -> Node:
+        assert self.outstanding
         return next(iter(self.outstanding)).node
 
     def _what(self) -> str:
-        count = len(self.outstanding)
+        count = len(self.outstanding or ())
         others = f" (and {count - 1} more)" if count > 1 else ""
         return f"{self._first().op.name!r}{others}"
 
     def withdraw(self) -> None:
         """Withdraws the operations that still wait; the step has failed."""
-        for waiter in self.outstanding:
+        for waiter in self.outstanding or ():
             if waiter.place is not None:
                 waiter.place.cancel(waiter)
-        self.outstanding.clear()
+        self.outstanding = None
 
 
 class RunningSteps:
