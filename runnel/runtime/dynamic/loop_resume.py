@@ -91,7 +91,7 @@ class _Resumption:
         for enter, following, merge in self._names.variables:
             source = following if self._number else enter
             step.arrive(iteration, source, self._local(self._names.names[merge.results[0]]))
-        unit, run, _, waiting, start = self._waiter.where
+        home, run, _, waiting, start = self._waiter.where
         for unit in running.layout.tasks[: waiting.rank]:
             if isinstance(unit, Layout):
                 self._replay_loop(unit)
@@ -99,7 +99,7 @@ class _Resumption:
                 self._replay(unit, waiting.rank)
         # A sorted list is a heap.
         iteration.ready = sorted(rank for rank in iteration.ready if rank > waiting.rank)
-        self._waiter.where = unit, run, iteration, waiting, start
+        self._waiter.where = home, run, iteration, waiting, start
         step.begin_waiting(iteration)
 
     def _local(self, name: str) -> Any:
