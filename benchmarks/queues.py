@@ -1,12 +1,13 @@
 """Queues and concurrent steps beside TensorFlow.
 
 `python -m benchmarks.queues` measures every row; `--rows scalar_rate,waiters` only some, `--quick`
-with fewer and shorter rounds. The results go to `benchmarks/results/queues.json`.
+with fewer and shorter rounds, `--platform gpu` what is of interest in front of a GPU. The results go to `benchmarks/results/queues.json`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from benchmarks import command
 from benchmarks.interleaving import Spread, times_faster
@@ -133,22 +134,28 @@ def queue_input(settings: Settings) -> list[Row]:
 
 
 def _over(
-    settings: Settings, workload: str, sources: tuple[str, str], what: str, bound: float
+    settings: Settings,
+    workload: str,
+    sources: tuple[str, str],
+    what: str,
+    bound: float,
+    platform: str = "cpu",
 ) -> list[Row]:
     """A step with something in front of it, over the same step with something simpler."""
     simple, tested = sources
+    contenders = CONTENDERS if platform == "cpu" else (SUBJECT,)
     path = f"{REGIONS}:{workload}"
     programs = {
         f"{name}, {source}": (path, {"frontend": settings.frontend(name), "source": source})
-        for name in CONTENDERS
+        for name in contenders
         for source in sources
     }
-    with Trial(settings, list(programs)) as trial:
+    with Trial(settings, list(programs), platform=platform) as trial:
         outcome = trial.measure(programs, rounds=2 * settings.rounds)
     times = durations(outcome, MILLI)
     ratios = {
         name: ratio
-        for name in CONTENDERS
+        for name in contenders
         if (ratio := times_faster(outcome.measurements, f"{name}, {simple}", f"{name}, {tested}"))
     }
     ours = ratios.get(SUBJECT)
@@ -170,13 +177,13 @@ def _over(
     ]
 
 
-def chosen_queue(settings: Settings) -> list[Row]:
+def chosen_queue(settings: Settings, platform: str = "cpu") -> list[Row]:
     """A conditional that dequeues from one of two queues leaves the training step as it is."""
     what = (
         "training step of a convolutional network behind `tf.cond(p, q1.dequeue, q2.dequeue)`, "
         "over one behind one queue"
     )
-    return _over(settings, "chosen_queue", ("one queue", "two queues"), what, 0.05)
+    return _over(settings, "chosen_queue", ("one queue", "two queues"), what, 0.05, platform)
 
 
 def towers(settings: Settings) -> list[Row]:
@@ -284,6 +291,12 @@ ROWS: dict[str, Callable[[Settings], list[Row]]] = {
 }
 
 
+GPU_ROWS = {"chosen_queue": partial(chosen_queue, platform="gpu")}
+
+
 if __name__ == "__main__":
     parser = command.parser_for(ROWS, "Measure runnel's queues beside TensorFlow's.")
+    parser.add_argument("--platform", choices=("cpu", "gpu"), default="cpu")
+    if parser.parse_args().platform == "gpu":
+        command.run("queues_gpu", "queues in front of a GPU", GPU_ROWS, parser)
     command.run("queues", "queues and concurrent steps", ROWS, parser)
