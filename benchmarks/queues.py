@@ -1,7 +1,8 @@
 """Queues and concurrent steps beside TensorFlow.
 
 `python -m benchmarks.queues` measures every row; `--rows scalar_rate,waiters` only some, `--quick`
-with fewer and shorter rounds, `--platform gpu` what is of interest in front of a GPU. The results go to `benchmarks/results/queues.json`.
+with fewer and shorter rounds, `--platform gpu` what is of interest in front of a GPU. The results
+go to `benchmarks/results/queues.json`.
 """
 
 from __future__ import annotations

@@ -62,6 +62,17 @@ def _host_devices() -> tuple[Any, ...]:
     return tuple(jax.local_devices(backend="cpu"))
 
 
+@lru_cache(maxsize=1)
+def compiles_for_host() -> bool:
+    """False where JAX was started without its CPU backend (``JAX_PLATFORMS=cuda``)."""
+    if not _accelerators():
+        return True
+    try:
+        return bool(_host_devices())
+    except RuntimeError:
+        return False
+
+
 def xla_device(device: LogicalDevice) -> Any:
     """The JAX device behind a logical one."""
     if device.device_type == "CPU":

@@ -33,7 +33,7 @@ from runnel.runtime.devices.device_memory import (
     is_device_error,
     require_memory,
 )
-from runnel.runtime.devices.devices import xla_device
+from runnel.runtime.devices.devices import compiles_for_host, xla_device
 from runnel.runtime.interpret.interpreted_segment import InterpretedSegment
 from runnel.runtime.segment.code import Code, Passed, lower, pass_state
 from runnel.runtime.segment.cut_segment import CutSegment, cut_around
@@ -85,6 +85,8 @@ class SegmentRunner:
         self._task = task
         self._device = device if segment.device is None else segment.device.device_type
         self._mode = mode if segment.compilable else NEVER
+        if self._device == "CPU" and not compiles_for_host():
+            self._mode = NEVER
         self._compiled_code: Code | None = None
         self._can_interpret = True
         self._passes_state = passes_state
