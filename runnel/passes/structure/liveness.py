@@ -112,8 +112,8 @@ class Liveness:
         self.predicate.pop(child, None)
         conditions = ALWAYS.union(*(self.of[enter] for enter in child.enters))
         variables = [enter for enter in child.enters if not enter.attrs["is_constant"]]
-        # A loop whose variables are dead does not run, whatever else enters it.
-        together = all(self.of[enter] == conditions for enter in variables)
+        # A loop into which something dead comes does not run, whatever else enters it.
+        together = all(side >= 0 for enter in variables for _, side in self.of[enter])
         if together:
             self._begin(child, together)
             self._visit_frame(child)

@@ -20,12 +20,13 @@ from runnel.ops.control_flow import CONTROL_FLOW, ENTERS, EXITS, MERGES, SWITCHE
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import variable_name
 from runnel.passes.program.variable_reads import is_variable_read
+from runnel.passes.structure.branch_groups import BranchGroups
 from runnel.passes.structure.frames import Frame, Frames, loop_of
 from runnel.passes.structure.liveness import Liveness
 from runnel.passes.structure.raise_conditionals import Merges, raise_conditionals
 from runnel.passes.structure.raise_dynamic import DynamicParts
 from runnel.passes.structure.raise_items import Item, NotWellFormed, Raising, Status
-from runnel.passes.structure.structured import Conditional, Loop, structure_of
+from runnel.passes.structure.structured import Conditional, Loop, nested_nodes, structure_of
 
 logger = logging.getLogger("runnel")
 
@@ -34,11 +35,16 @@ Spans = Callable[[Sequence[Node]], bool]
 
 @dataclass(slots=True)
 class _LeftDynamic:
-    """What is not raised: conditionals by predicate, loops by frame; or nothing is."""
+    """What is not raised: groups of branches, loops by frame; or nothing is."""
 
+    groups: BranchGroups
     everything: bool = False
-    predicates: set[int] = field(default_factory=set)
+    branches: set[Node] = field(default_factory=set)
     frames: set[Frame] = field(default_factory=set)
+
+    def holds(self, node: Node) -> bool:
+        """True for a node of a group that is left."""
+        return self.groups.of(node) in self.branches
 
 
 def raise_control_flow(
@@ -58,7 +64,7 @@ def raise_control_flow(
     frames = Frames(program)
     _check_edges(program, frames)
     liveness = Liveness(program, frames)
-    left = _LeftDynamic(everything=not raises)
+    left = _LeftDynamic(BranchGroups(program, frames, liveness), everything=not raises)
     while True:
         found = _raised(program, swaps, frames, liveness, left, spans)
         if found is not None:
@@ -84,10 +90,9 @@ def _raised(
         logger.debug("a conditional runs dynamically: %s", reason)
         if left.everything:
             raise
-        if reason.predicate is None or reason.predicate in left.predicates:
-            left.everything = True
-        else:
-            left.predicates.add(reason.predicate)
+        found = left.groups.deciding(reason.predicate) if reason.predicate is not None else set()
+        left.everything = found <= left.branches
+        left.branches |= found
         return None
     nodes: dict[Item, Node] = {}
     for item in items:
@@ -95,7 +100,7 @@ def _raised(
         node = item.node
         structure = structure_of(node)
         if spans is not None and isinstance(structure, Conditional) and spans([node]):
-            left.predicates.add(node.inputs[0])
+            left.branches |= left.groups.holding(nested_nodes([node]))
             return None
         nodes[item] = Node(node.op, node.op_def, item.inputs, node.outputs, control, node.attrs)
     fetches = tuple(raising.seen_through(value) for value in program.fetches)
@@ -186,20 +191,16 @@ class _FrameRaiser:
         """Notes the conditionals that block inside, or in which something is fetched."""
         if self._frame.parent is not None:
             return
-        liveness, predicates = self._liveness, self._left.predicates
+        liveness, left = self._liveness, self._left
         for value in self._raising.program.fetches:
-            self._leave(liveness.of_value(value))
+            if liveness.of_value(value):
+                left.branches.add(left.groups.of(self._producers[value]))
         for entry in self._frame.items:
-            if isinstance(entry, Node) and entry.op_def.blocking:
-                self._leave(liveness.of[entry])
-        for node, (predicate, *_) in liveness.merges.items():
+            if isinstance(entry, Node) and entry.op_def.blocking and liveness.of[entry]:
+                left.branches.add(left.groups.of(entry))
+        for node in liveness.merges:
             if self._frames.runs_in[node] is self._frame and self._merges_references(node):
-                predicates.add(predicate)
-                self._leave(liveness.of[node])
-
-    def _leave(self, conditions: frozenset[tuple[int, int]]) -> None:
-        if conditions and all(side >= 0 for _, side in conditions):
-            self._left.predicates.add(self._liveness.nested(conditions)[0][0])
+                left.branches.add(left.groups.of(node))
 
     def _merges_references(self, node: Node) -> bool:
         return self._raising.program.infos[node.outputs[0]].dtype.is_ref_dtype or any(
@@ -210,20 +211,16 @@ class _FrameRaiser:
         """True for a node that is not raised: it may be dead where nothing raised says so."""
         if self._frame.parent is not None:
             return False
-        left, liveness = self._left, self._liveness
-        if node.op_def.name in ENTERS:
-            return False  # it goes with its loop
-        conditions = liveness.of[node]
-        if any(side < 0 or predicate in left.predicates for predicate, side in conditions):
+        left, liveness, kind = self._left, self._liveness, node.op_def.name
+        if kind in ENTERS or kind == "ControlTrigger":
+            return False  # the one goes with its loop, the other runs whatever happens
+        conditions = liveness.of_value(node.outputs[0]) if kind in SWITCHES else liveness.of[node]
+        if any(side < 0 for _, side in conditions):
             return True
-        if left.everything and (conditions or node.op_def.name in CONTROL_FLOW):
-            return node.op_def.name != "ControlTrigger"
-        kind = node.op_def.name
-        if kind in SWITCHES:
-            outputs = liveness.of_value(node.outputs[0]) - conditions
-            return any(side < 0 or predicate in left.predicates for predicate, side in outputs)
-        if kind in MERGES:
-            return node not in liveness.merges or liveness.merges[node][0] in left.predicates
+        if left.holds(node) or (left.everything and (conditions or kind in CONTROL_FLOW)):
+            return True
+        if kind in MERGES and node not in liveness.merges:
+            return True
         infos = self._raising.program.infos
         return any(infos[v].dtype.is_ref_dtype and self.dynamic.makes(v) for v in node.inputs)
 
@@ -231,8 +228,7 @@ class _FrameRaiser:
         left, liveness = self._left, self._liveness
         if left.everything or child in left.frames or child not in liveness.predicate:
             return True
-        conditions = frozenset().union(*(liveness.of[enter] for enter in child.enters))
-        if any(side < 0 or predicate in left.predicates for predicate, side in conditions):
+        if any(left.holds(e) or any(s < 0 for _, s in liveness.of[e]) for e in child.enters):
             return True
         if any(frame.is_inside(child) for frame in liveness.may_wait):
             return True
@@ -241,6 +237,8 @@ class _FrameRaiser:
         return self._spans(child.nodes())
 
     def _add_dynamic(self, node: Node, rank: int) -> None:
+        if node.op_def.name in SWITCHES and self.dynamic.is_copied(node):
+            return  # every region that takes its value has its own
         item = self.dynamic.add(node, rank)
         item.control = self._awaited(node)
         self._item_of[node] = item

@@ -11,6 +11,8 @@ behind a ``Switch`` for each of its conditions, since compiled code has no dead 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from runnel.graph.registry import get_op_def
 from runnel.ops.control_flow import EXITS, MERGES, SWITCHES
 from runnel.passes.program.program import Node, Program, ValueInfo
@@ -34,6 +36,10 @@ class DynamicParts:
         """True for a value that is made dynamically."""
         return value in self._made
 
+    def is_copied(self, switch: Node) -> bool:
+        """True for a Switch whose predicate is the same for everyone."""
+        return all(side >= 0 for _, side in self._liveness.of_value(switch.outputs[0]))
+
     def exits(self, loop: Frame) -> list[Node]:
         """The nodes that hand something out of ``loop``."""
         return [n for n in loop.items if isinstance(n, Node) and n.op_def.name in EXITS]
@@ -41,7 +47,7 @@ class DynamicParts:
     def add(self, node: Node, rank: float) -> Item:
         """An item for ``node``; what it waits for is the caller's."""
         item = Item(node, rank)
-        item.inputs = tuple(dict.fromkeys(v for i in node.inputs for v in self._outer(i)))
+        item.inputs = self._needed([node], node.inputs)
         self._nodes_of[item] = [node]
         self._made.update(node.outputs)
         return item
@@ -49,7 +55,7 @@ class DynamicParts:
     def add_loop(self, loop: Frame, rank: float) -> Item:
         """An item for a whole loop, with what enters it."""
         inside = loop.nodes()
-        inputs = tuple(dict.fromkeys(v for e in loop.enters for v in self._outer(e.inputs[0])))
+        inputs = self._needed(loop.enters, [enter.inputs[0] for enter in loop.enters])
         outputs = tuple(node.outputs[0] for node in self.exits(loop))
         program = Program([*loop.enters, *inside], {}, outputs, self._raising.program.infos)
         whole = structured_node(
@@ -59,6 +65,17 @@ class DynamicParts:
         self._nodes_of[item] = program.nodes
         self._made.update(outputs)
         return item
+
+    def _needed(self, nodes: Sequence[Node], inputs: Iterable[int]) -> tuple[int, ...]:
+        """The values of items that ``nodes`` wait for: their inputs, and what decides."""
+        found = [v for value in inputs for v in self._outer(value)]
+        for node in nodes:
+            found += [
+                self._raising.taken(predicate)
+                for predicate, side in self._liveness.of[node]
+                if side >= 0
+            ]
+        return tuple(dict.fromkeys(found))
 
     def _outer(self, value: int) -> list[int]:
         """The values of items that must be there for ``value`` to be."""

@@ -17,18 +17,32 @@ from runnel.passes.program.checker import check_program
 from runnel.passes.program.prune import prune
 from runnel.passes.structure.counters import counters_of
 from runnel.passes.structure.raise_control_flow import raise_control_flow
-from runnel.passes.structure.structured import Conditional, Loop, nested_nodes, structure_of
+from runnel.passes.structure.structured import (
+    Conditional,
+    Dynamic,
+    Loop,
+    nested_nodes,
+    structure_of,
+)
 
 
 def raised(fetches, feeds=()):
     program = raise_control_flow(prune(fetches, [], feeds))
-    if program is not None:
-        check_program(program, "raising")
-        for node in nested_nodes(program.nodes):
-            for inner in structure_of(node).programs if structure_of(node) else ():
-                check_program(inner, "raising")
-            assert node.op_def.name not in CONTROL_FLOW
+    check_program(program, "raising")
+    for node in nested_nodes(program.nodes):
+        for inner in structure_of(node).programs if structure_of(node) else ():
+            check_program(inner, "raising")
+    assert not any(node.op_def.name in CONTROL_FLOW for node in program.nodes)
     return program
+
+
+def regions(program):
+    """The programs of what runs dynamically, each as the types of its operations."""
+    return [
+        [node.op.type for node in s.program.nodes]
+        for s in structures(program)
+        if isinstance(s, Dynamic)
+    ]
 
 
 def structures(program):
@@ -90,18 +104,19 @@ def test_effects_keep_their_order():
         assert sess.run([between, twice], {p: False}) == [16.0, 80.0]
 
 
-class TestLeftAsItIs:
+class TestDynamicRegions:
     def test_a_merge_of_branches_that_are_not_one_conditional(self):
         p, q = tf.placeholder(tf.bool, []), tf.placeholder(tf.bool, [])
         one, other = switch(tf.constant(1.0), p)[1], switch(tf.constant(2.0), q)[0]
         either = merge([one, other])[0]
-        assert raised([either], [p, q]) is None
+        ((*_, last),) = regions(raised([either], [p, q]))
+        assert last == "Merge"
         with tf.Session() as sess:
             assert sess.run(either, {p: True, q: True}) == 1.0
 
     def test_a_frame_without_a_condition(self):
         entered = enter(tf.constant(3.0), "frame", is_constant=True)
-        assert raised([exit(entered)]) is None
+        assert regions(raised([exit(entered)])) == [["Enter", "Exit"]]
 
     def test_a_loop_whose_index_is_used(self):
         start = enter(tf.constant(0), "frame")
@@ -110,12 +125,46 @@ class TestLeftAsItIs:
         stop, go_on = switch(merged, loop_cond(merged < three))
         following = next_iteration(go_on + one + index)
         merged.op._update_input(1, following)
-        assert raised([exit(stop)]) is None
+        (region,) = regions(raised([exit(stop)]))
+        assert region.count("Enter") == 3 and "LoopCond" in region
 
     def test_a_fetch_inside_a_branch(self):
         p = tf.placeholder(tf.bool, [])
         inside = switch(tf.constant(1.0), p)[1]
-        assert raised([tf.sin(inside)], [p]) is None
+        assert regions(raised([tf.sin(inside)], [p])) == [["Switch", "Sin"]]
+
+    def test_what_is_around_a_conditional_that_blocks_stays_outside(self):
+        p, x = tf.placeholder(tf.bool, []), tf.placeholder(tf.float32, [2, 2])
+        one, other = (tf.FIFOQueue(1, tf.float32, [[2, 2]]) for _ in range(2))
+        taken = tf.cond(p, one.dequeue, other.dequeue)
+        result = tf.cond(p, lambda: tf.matmul(x, x), lambda: x) + tf.matmul(taken, x)
+        program = raised([result], [p, x])
+        assert [type(s).__name__ for s in structures(program)] == ["Dynamic", "Conditional"]
+        (region,) = regions(program)
+        assert "MatMul" not in region and region.count("QueueDequeueV2") == 2
+
+    def test_two_that_block_are_two(self):
+        p = tf.placeholder(tf.bool, [])
+        queues = [tf.FIFOQueue(1, tf.float32, [[]]) for _ in range(4)]
+        taken = [tf.cond(p, queues[i].dequeue, queues[i + 1].dequeue) for i in (0, 2)]
+        assert len(regions(raised([taken[0] + taken[1]], [p]))) == 2
+
+    def test_a_loop_that_blocks_leaves_the_other_as_it_is(self):
+        queue = tf.FIFOQueue(9, tf.int32, [[]])
+        blocks = tf.while_loop(lambda i: i < 3, lambda i: i + queue.dequeue(), [0])
+        counts = tf.while_loop(lambda i: i < 3, lambda i: i + 1, [0])
+        kinds = [type(s).__name__ for s in structures(raised([blocks, counts]))]
+        assert sorted(kinds) == ["Dynamic", "Loop"]
+
+    def test_the_gradient_of_a_branch_that_blocks_is_not_in_its_region(self):
+        p, x = tf.placeholder(tf.bool, []), tf.placeholder(tf.float32, [2, 2])
+        queue = tf.FIFOQueue(9, tf.float32, [[2, 2]])
+        y = tf.cond(p, lambda: queue.dequeue() * x, lambda: tf.sin(x))
+        loss = tf.reduce_sum(tf.matmul(y, y))
+        program = raised([loss, tf.gradients(loss, x)[0]], [p, x])
+        found = regions(program)
+        assert not any("MatMul" in region for region in found)
+        assert ["QueueDequeueV2" in region for region in found] == [True] + [False] * len(found[1:])
 
 
 @pytest.mark.parametrize(
