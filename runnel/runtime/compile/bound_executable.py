@@ -241,7 +241,10 @@ def _call_uninterrupted(*arguments: Any) -> Any:
     if threading.current_thread() is not threading.main_thread():
         return _call_and_store(*arguments)
     with ThreadPoolExecutor(1) as thread:
-        future = thread.submit(_call_and_store, *arguments)
+        try:
+            future = thread.submit(_call_and_store, *arguments)
+        except RuntimeError:  # the process is ending: it may start no more threads
+            return _call_and_store(*arguments)
         interrupt: BaseException | None = None
         while not future.done():
             try:

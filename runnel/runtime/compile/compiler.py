@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import numpy as np
 
 from runnel.graph.operation import Operation
@@ -31,6 +32,7 @@ from runnel.runtime.devices.device_memory import needed_bytes
 from runnel.runtime.interpret import verification
 from runnel.runtime.interpret.interpreter import as_op_error
 from runnel.runtime.segment.code import Code, Instruction, require_assignable
+from runnel.runtime.state import at_exit
 
 _MAX_FOLDED_ELEMENTS = 1024
 _MAX_EMBEDDED_BYTES = 1 << 16
@@ -39,6 +41,8 @@ _MAX_EMBEDDED_BYTES = 1 << 16
 # nothing on a small machine and would let many threads compile the same segment.
 compile_lock = threading.Lock()
 compilations = 0
+
+at_exit.install()  # steps end before JAX takes its devices down
 
 
 class Checks:
@@ -141,7 +145,6 @@ def _is_known(value: Any) -> bool:
 
 
 def _aval(value: Any) -> Any:
-    import jax
 
     return jax.ShapeDtypeStruct(np.shape(value), value.dtype)
 
@@ -296,7 +299,6 @@ def compile_segment(
 ) -> Executable:
     """Compiles ``code`` for these concrete shapes (and the values of specialised inputs)."""
     global compilations
-    import jax
     import jax.numpy as jnp
 
     load_of = {variable: i for i, (variable, _, _) in enumerate(code.loads)}

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from runnel.runtime.state.at_exit import is_exiting
 from runnel.runtime.state.step_context import StepContext
 
 _SECONDS = 0.02
@@ -51,7 +52,7 @@ def _next_quantum(number: Any, count: Any) -> np.int32:
     """What a loop of run ``number`` that has run ``count`` iterations since the last call does."""
     run = _running.get(int(number))
     if run is None:  # nobody waits for it any more
-        return np.int32(_MOST)
+        return np.int32(0 if is_exiting() else _MOST)
     if run.context.must_stop():
         return np.int32(0)
     now = time.perf_counter()

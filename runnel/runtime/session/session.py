@@ -7,7 +7,7 @@ import time
 import weakref
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, suppress
-from typing import Any, NoReturn
+from typing import Any
 
 from runnel.graph import errors
 from runnel.graph.default_session import (
@@ -23,6 +23,7 @@ from runnel.runtime.schedule.plan import StepPlan
 from runnel.runtime.session.feeds import check_feed, expand_feeds
 from runnel.runtime.session.fetches import Rebuild, expand_fetches
 from runnel.runtime.session.options import SessionOptions
+from runnel.runtime.state.at_exit import cancel_at_exit, is_exiting, require_running
 from runnel.runtime.state.step_context import RunningSteps
 from runnel.runtime.state.task_state import TaskState
 
@@ -90,6 +91,8 @@ class BaseSession:
         self._prepared: dict[Any, _Prepared] = {}
         self._mutations = self._graph.mutation_count
         self._closed = False
+        self._halted = is_exiting()
+        """True when a call must look before it runs: the session or the process is ending."""
         with _live_lock:
             _live_sessions.add(self)
 
@@ -123,17 +126,18 @@ class BaseSession:
         Example:
             >>> sess.run({"loss": loss, "step": train_op}, feed_dict={x: batch})
         """
-        if self._closed:
-            self._refuse()
+        if self._halted:
+            self._require_open()
         prepared = self._lookup(fetches, feed_dict)
         if prepared is None:
             prepared, feed_dict = self._prepare(fetches, feed_dict)
         feeds = [check_feed(t, feed_dict[t]) for t in prepared.feeds] if feed_dict else []
         return prepared.fetched(self._run_plan(prepared.plan, feeds, options, run_metadata))
 
-    @staticmethod
-    def _refuse() -> NoReturn:
-        raise RuntimeError("Attempted to use a closed Session.")
+    def _require_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+        require_running()
 
     def _lookup(self, fetches: Any, feed_dict: dict[Any, Any] | None) -> _Prepared | None:
         """The plan of an earlier call of the same form; only tensors and operations qualify."""
@@ -211,17 +215,16 @@ class BaseSession:
         context = self._steps.begin(deadline, observer)
         try:
             return plan.run(feeds, context)
-        except errors.FailedPreconditionError as error:
-            if not self._closed:
-                raise
-            raise errors.CancelledError(
-                None, error.op, "The session was closed while this step was running"
-            ) from error
-        except RuntimeError as error:
-            if not is_device_error(error):
-                raise
-            # What a device was still doing when its segment had been started.
-            raise plan.device_error(error) from error
+        except Exception as error:
+            require_running()  # what ends with the process does so without a word
+            if isinstance(error, errors.FailedPreconditionError) and self._closed:
+                raise errors.CancelledError(
+                    None, error.op, "The session was closed while this step was running"
+                ) from error
+            if isinstance(error, RuntimeError) and is_device_error(error):
+                # What a device was still doing when its segment had been started.
+                raise plan.device_error(error) from error
+            raise
         finally:
             self._steps.end(context)
 
@@ -259,8 +262,8 @@ class BaseSession:
             >>> step = sess.make_callable([train_op, loss], feed_list=[x, y])
             >>> _, loss_value = step(batch_x, batch_y)
         """
-        if self._closed:
-            self._refuse()
+        if self._halted:
+            self._require_open()
         keys = [self._graph.as_graph_element(f, allow_operation=False) for f in feed_list or ()]
         if len(set(keys)) < len(keys):
             raise ValueError(f"A tensor is twice in feed_list: {[k.name for k in keys]}")
@@ -269,8 +272,8 @@ class BaseSession:
         places = [keys.index(tensor) for tensor in prepared.feeds]
 
         def call(*args: Any, options: Any = None, run_metadata: Any = None) -> Any:
-            if self._closed:
-                self._refuse()
+            if self._halted:
+                self._require_open()
             if len(args) != len(keys):
                 raise ValueError(
                     f"This callable takes {len(keys)} arguments, one for each of "
@@ -287,16 +290,16 @@ class BaseSession:
         """Prepares a step that is fed and fetched in several parts; returns its handle."""
         from runnel.runtime.session.partial_run import PartialRun
 
-        if self._closed:
-            self._refuse()
+        if self._halted:
+            self._require_open()
         return PartialRun(self, fetches, feeds or [])
 
     def partial_run(
         self, handle: Any, fetches: Any, feed_dict: dict[Any, Any] | None = None
     ) -> Any:
         """Continues the step of ``handle``: feeds some more, fetches some more."""
-        if self._closed:
-            self._refuse()
+        if self._halted:
+            self._require_open()
         return handle.run(self, fetches, feed_dict or {})
 
     # Life -----------------------------------------------------------------------------------
@@ -308,7 +311,7 @@ class BaseSession:
     def close(self) -> None:
         """Ends the session; its variables are gone."""
         if not self._closed:
-            self._closed = True
+            self._closed = self._halted = True
             with self._prepare_lock:
                 self._prepared.clear()
             self._steps.close("the session was closed")
@@ -405,3 +408,22 @@ class InteractiveSession(BaseSession):
             if self._graph_context is not None:
                 self._graph_context.__exit__(None, None, None)
                 self._graph_context = None
+
+
+def _cancel_steps() -> None:
+    """Cancels what the sessions of the process run, now that it ends."""
+    if not _live_lock.acquire(timeout=0.1):
+        return  # a thread that was ended holds it
+    try:
+        sessions = list(_live_sessions)
+    finally:
+        _live_lock.release()
+    for session in sessions:
+        session._halted = True
+        session._steps.cancel("the process is ending")
+
+
+cancel_at_exit(
+    _cancel_steps,
+    inside=(BaseSession._run_plan, BaseSession._prepare, BaseSession.partial_run),
+)

@@ -1,0 +1,120 @@
+"""The end of the process, while daemon threads are still running steps.
+
+Python ends a daemon thread where it next asks for the interpreter's lock. If that is in a call of
+compiled code, or in JAX while it traces, the thread is unwound through C++ functions that must not
+be, and the process aborts (until Python 3.14, which lets such a thread sleep instead). So, before
+the interpreter is finalized, running steps are cancelled, and no thread but the one that ends the
+process begins another. A thread that is in the middle of something that does not look whether its
+step is cancelled (JAX traces) is made to call ``sys.exit``, in effect.
+
+A thread that is inside one long call of native code (XLA compiles, or computes without looking at
+the step) cannot be reached. The process waits for it, for a while; a call that takes still longer
+will hardly end in the moment in which the interpreter is finalized.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from inspect import unwrap
+from types import CodeType, FrameType
+from typing import Any
+
+_PATIENCE = 30.0
+"""Seconds for which the end of the process waits for threads that are inside steps."""
+_GRACE = 1.0
+"""Seconds for which it waits for a thread that has left its step to end: it may not want to."""
+_NOTICE = 1.0
+"""Seconds in which a cancelled step may end by itself, before its thread is told to end, and again
+if it has gone on. One that runs a compiled loop had better not be told: that may ask Python."""
+_INTERVAL = 0.005
+
+_cancels: list[Callable[[], None]] = []
+_entrances: set[CodeType] = set()
+_ended_by: threading.Thread | None = None
+"""The thread that ends the process, once it does."""
+
+
+def cancel_at_exit(cancel: Callable[[], None], inside: Iterable[Callable[..., Any]]) -> None:
+    """Declares how running steps are cancelled, and the functions that a step's thread is in.
+
+    ``cancel`` may be called several times, and must neither raise nor block.
+    """
+    _cancels.append(cancel)
+    _entrances.update(unwrap(function).__code__ for function in inside)
+
+
+def install() -> None:
+    """Has running steps end before the process does.
+
+    JAX, which takes its devices down at the end, must have been imported before: what is
+    registered last is called first.
+    """
+    atexit.unregister(_end_steps)
+    atexit.register(_end_steps)
+
+
+def is_exiting() -> bool:
+    """True once the process is ending."""
+    return _ended_by is not None
+
+
+def require_running() -> None:
+    """Ends the calling thread if the process is ending, by another one."""
+    if _ended_by is not None and threading.current_thread() is not _ended_by:
+        raise SystemExit
+
+
+def _end_steps() -> None:
+    global _ended_by
+    _ended_by = threading.current_thread()
+    sys.unraisablehook = _Quiet(sys.unraisablehook)
+    own = threading.get_ident()
+    look_again = threading.Event()  # never set: nothing tells when a thread leaves a function
+    since: dict[int, float] = {}
+    """The threads that were seen inside a step, and when, or when they were last told to end."""
+    now = time.monotonic()
+    deadline, left = now + _PATIENCE, now
+    while now < deadline:
+        for cancel in _cancels:
+            cancel()
+        threads = sys._current_frames()
+        inside = [t for t, frame in threads.items() if t != own and _is_inside(frame)]
+        if inside:
+            left = now
+        elif since.keys().isdisjoint(threads) or now - left > _GRACE:
+            return
+        for thread in inside:
+            if now - since.setdefault(thread, now) > _NOTICE:
+                since[thread] = now
+                _tell_to_end(thread)
+        look_again.wait(_INTERVAL)
+        now = time.monotonic()
+
+
+def _is_inside(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code in _entrances:
+            return True
+        frame = frame.f_back
+    return False
+
+
+class _Quiet:
+    """Reports what was raised where nothing can be, like ``outer``; but not a thread's end."""
+
+    def __init__(self, outer: Callable[[Any], object]) -> None:
+        self._outer = outer
+
+    def __call__(self, unraisable: Any) -> None:
+        if unraisable.exc_type is not SystemExit:
+            self._outer(unraisable)
+
+
+def _tell_to_end(thread: int) -> None:
+    """Raises SystemExit in ``thread`` when it next runs Python code: it ends without a word."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(SystemExit))
