@@ -96,7 +96,7 @@ way(
     M,
     "tf.while_loop(lambda $i, $a: $i < {}, "
     "lambda $i, $a: [$i + 1, like(tf.tanh(step({}, $i)), $a)], [0, {}])[1]",
-    *(N, Inside(M, {"$a": M}), M),
+    *(Inside(N), Inside(M, {"$a": M}), M),
     control=True,
     weight=8,
 )
@@ -104,7 +104,7 @@ way(
     M,
     "tf.while_loop(lambda $i, $a: tf.logical_and($i < 4, tf.reduce_sum($a) < {}), "
     "lambda $i, $a: [$i + 1, like(tf.tanh({}) + 0.4, $a)], [0, {}])[1]",
-    *(S, Inside(M, {"$a": M}), M),
+    *(Inside(S), Inside(M, {"$a": M}), M),
     control=True,
     weight=3,
 )
@@ -112,7 +112,7 @@ way(
     M,
     "tf.while_loop(lambda $i, $a: $i < {}, lambda $i, $a: [$i + 1, tf.tanh({})], [0, {}], "
     "shape_invariants=[tf.TensorShape([]), tf.TensorShape(None)])[1]",
-    *(N, Inside(M, {"$a": M}), M),
+    *(Inside(N), Inside(M, {"$a": M}), M),
     control=True,
     weight=2,
 )
@@ -120,7 +120,7 @@ way(
     M,
     "times(tf.while_loop(lambda $i, $a, $b: $i < {}, "
     "lambda $i, $a, $b: [$i + 1, like(tf.sin({}), $a), like(tf.tanh({}), $b)], [0, {}, {}])[1:])",
-    *(N, Inside(M, {"$a": M, "$b": M}), Inside(M, {"$a": M, "$b": M}), M, M),
+    *(Inside(N), Inside(M, {"$a": M, "$b": M}), Inside(M, {"$a": M, "$b": M}), M, M),
     control=True,
     weight=3,
 )
@@ -168,9 +168,9 @@ way(R, "tf.cond({}, lambda: {}, lambda: {})", P, M, R, control=True, weight=3)
 way(
     R,
     "tf.while_loop(lambda $i, $a: $i < {}, "
-    "lambda $i, $a: [$i + 1, tf.concat([tf.tanh({}), {}], 0)], [0, {}], "
+    "lambda $i, $a: [$i + 1, tf.concat([tf.tanh({}), {}], 0)], [0, tf.reshape({}, [-1, 3])], "
     "shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, None])])[1]",
-    *(N, Inside(R, {"$a": R}), Inside(M), R),
+    *(Inside(N), Inside(R, {"$a": R}), Inside(M), R),
     control=True,
     weight=3,
 )
@@ -188,7 +188,7 @@ way(S, "tf.cond({}, lambda: {}, lambda: {})", P, S, S, control=True, weight=5)
 way(
     S,
     "tf.while_loop(lambda $i, $b: $i < {}, lambda $i, $b: [$i + 1, tf.tanh({})], [0, {}])[1]",
-    *(N, Inside(S, {"$b": S}), S),
+    *(Inside(N), Inside(S, {"$b": S}), S),
     control=True,
     weight=2,
 )
