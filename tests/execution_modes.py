@@ -12,15 +12,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import runnel as tf
 from runnel.runtime.segment.tiers import ALWAYS, NEVER
 from runnel.runtime.session.options import SessionOptions
 
-MODES = {
+MODES: dict[str, dict[str, Any]] = {
     "event-driven": {"jit": NEVER, "raises": False},
     "event-driven, compiled": {"jit": ALWAYS, "raises": False},
     "structured": {"jit": NEVER, "raises": True},
     "compiled": {"jit": ALWAYS, "raises": True},
 }
+
+_LEVELS = {NEVER: -1, ALWAYS: 1}
+
+
+def config_for(mode: str, devices: int = 1) -> tf.ConfigProto:
+    """What makes a session run in ``mode``, on so many CPU devices."""
+    config = tf.ConfigProto(device_count={"CPU": devices})
+    config.graph_options.optimizer_options.global_jit_level = _LEVELS[MODES[mode]["jit"]]
+    config.experimental.executor_type = "DEFAULT" if MODES[mode]["raises"] else "DATAFLOW"
+    return config
 
 
 @contextmanager

@@ -393,8 +393,7 @@ class _Backward:
                     f"The gradient of {op.name!r} ({op.type}) for input {index} has shape "
                     f"{format_dims(grad.dims)}, but the input has {format_dims(tensor.dims)}"
                 )
-            if grad.dims is None:
-                grad.set_shape(tensor.dims)
+            grad.set_shape(tensor.dims)
 
 
 __all__ = ["AggregationMethod", "UnconnectedGradients", "gradients", "is_trainable"]

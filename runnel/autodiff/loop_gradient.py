@@ -24,6 +24,7 @@ from runnel.control_flow.loop_variable import LoopVariable
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.graph import name_scope
 from runnel.graph.operation import Operation, Tensor
+from runnel.graph.shapes import Dims, merge_dims
 from runnel.ops.control import identity
 
 Walk = Callable[
@@ -149,7 +150,7 @@ class _LoopGradient:
         for k in self.active:
             grad, variable = self.exit_grads[k], loop.variables[k]
             if grad is not None:
-                grads.append(convert_to_tensor(grad))
+                grads.append(_of_known_shape(convert_to_tensor(grad), variable.merged.dims))
             elif variable.exit is not None:
                 grads.append(zeros_like(variable.exit, optimize=False))
             else:
@@ -218,3 +219,12 @@ class _LoopGradient:
             total = zeros_for(variable.merged if variable.start is None else variable.start)
         total.set_shape(variable.merged.dims)
         return total
+
+
+def _of_known_shape(grad: Tensor, dims: Dims) -> Tensor:
+    """``grad`` with what is known of its shape: that of the loop variable."""
+    if merge_dims(grad.dims, dims) == grad.dims:
+        return grad
+    known = identity(grad)  # what was given from outside stays as it is
+    known.set_shape(dims)
+    return known

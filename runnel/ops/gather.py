@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from runnel.graph import dtypes
 from runnel.graph.constant_value import constant_value
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.indexed_slices import IndexedSlices
@@ -92,61 +93,49 @@ def _(xp, params, indices, axis, *, batch_dims, check):
 def _(op, grad):
     params, indices, axis = op.inputs
     at = constant_value(axis)
-    if at is None or params.dims is None or indices.dims is None:
-        if at is not None and int(at) == 0 and op.attrs["batch_dims"] == 0:
-            return [slices_of_gather(shape_of(params), indices, grad), None, None]
-        raise ValueError(f"The gradient of {op.name!r} needs a constant axis and known ranks")
-    place = resolve_axis(at, len(params.dims))
-    batch = _batch_count(op.attrs["batch_dims"], len(indices.dims))
-    if place == 0:
+    ranks_known = params.dims is not None and indices.dims is not None
+    if at is not None and ranks_known:
+        place: Any = resolve_axis(at, len(params.dims))
+        batch: Any = _batch_count(op.attrs["batch_dims"], len(indices.dims))
+    else:
+        place = _counted_from_start(axis if at is None else int(at), params)
+        batch = _counted_from_start(op.attrs["batch_dims"], indices)
+    if isinstance(place, int) and place == 0:
         return [slices_of_gather(shape_of(params), indices, grad), None, None]
     return [_dense_gradient(params, indices, convert_to_tensor(grad), place, batch), None, None]
 
 
-def _dense_gradient(params: Tensor, indices: Tensor, grad: Tensor, axis: int, batch: int) -> Tensor:
-    """The gradient of a gather along an inner axis: rows added up where they came from."""
-    assert params.dims is not None and indices.dims is not None
-    rank, picked = len(params.dims), len(indices.dims) - batch
-    between, inner = axis - batch, rank - axis - 1
-    # (batch, between, picked, inner) -> (batch, picked, between, inner)
-    order = [
-        *range(batch),
-        *range(axis, axis + picked),
-        *range(batch, axis),
-        *range(axis + picked, axis + picked + inner),
-    ]
-    rows = _reordered(grad, order)
-    own_shape = shape_of(params)
-    count = own_shape[axis]
-    ids = indices
-    if batch:
-        # One segment for each row of each batch.
-        batches = get_op_def("Prod")(own_shape[:batch], 0)
-        ids = reshape(indices, concat([[batches], [-1]], 0))
-        kind = indices.dtype.base_dtype
-        cast = get_op_def("Cast")
-        starts = get_op_def("Range")(0, batches, 1) * count
-        ids = ids + cast(starts, DstT=kind)[:, None]
-        count = batches * count
-        tail = concat([own_shape[batch:axis], own_shape[axis + 1 :]], 0)
-        rows = reshape(rows, concat([shape_of(ids), tail], 0))
-    summed = unsorted_segment_sum(rows, ids, count)
-    if batch:
-        whole = [own_shape[:batch], own_shape[axis : axis + 1], tail]
-        summed = reshape(summed, concat(whole, 0))
-    back = [
-        *range(batch),
-        *range(batch + 1, batch + 1 + between),
-        batch,
-        *range(batch + 1 + between, rank),
-    ]
-    result = _reordered(summed, back)
-    result.set_shape(params.dims)
-    return result
+def _counted_from_start(axis: Any, tensor: Tensor) -> Any:
+    """``axis`` of a tensor whose rank is not known; one that is negative counts from the end."""
+    if isinstance(axis, int) and axis >= 0:
+        return axis
+    if isinstance(axis, Tensor):
+        axis = get_op_def("Cast")(axis, DstT=dtypes.int32)
+    return get_op_def("FloorMod")(axis, get_op_def("Rank")(tensor))
 
 
-def _reordered(x: Tensor, order: list[int]) -> Tensor:
-    return x if order == list(range(len(order))) else transpose(x, order)
+def _dense_gradient(params: Tensor, indices: Tensor, grad: Tensor, axis: Any, batch: Any) -> Tensor:
+    """The gradient of a gather along an inner axis: rows added up where they came from.
+
+    All dimensions before the batch's end, before the axis and behind it count as one each, so
+    that ranks need not be known.
+    """
+    own, picked = shape_of(params), shape_of(indices)
+    count = own[axis]
+    batches, before = _product(own[:batch]), _product(own[batch:axis])
+    behind, each = _product(own[axis + 1 :]), _product(picked[batch:])
+    rows = transpose(reshape(grad, stack([batches, before, each, behind])), [0, 2, 1, 3])
+    # One segment for each row of each batch.
+    starts = get_op_def("Range")(0, batches, 1) * count
+    starts = get_op_def("Cast")(starts, DstT=indices.dtype.base_dtype)
+    ids = reshape(indices, stack([batches, each])) + starts[:, None]
+    summed = unsorted_segment_sum(rows, ids, batches * count)
+    summed = transpose(reshape(summed, stack([batches, count, before, behind])), [0, 2, 1, 3])
+    return reshape(summed, own)
+
+
+def _product(dims: Tensor) -> Tensor:
+    return get_op_def("Prod")(dims, 0)
 
 
 @gather_v1_op.shape

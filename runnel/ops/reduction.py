@@ -157,18 +157,22 @@ def kept_shape(x: Tensor, axes: Tensor) -> Any:
         # One unknown size can be left to Reshape to find.
         if sum(d is None for d in kept) <= 1:
             return [-1 if d is None else d for d in kept]
-    shape = get_op_def("Shape")(x)
+    one = constant_tensor(1, dtypes.int32)
+    return get_op_def("SelectV2")(_reduced_positions(x, axes), one, get_op_def("Shape")(x))
+
+
+def _reduced_positions(x: Tensor, axes: Tensor) -> Tensor:
+    """For each dimension of ``x`` whether it is one of ``axes``."""
     rank = get_op_def("Rank")(x)
-    positions = get_op_def("Range")(
-        constant_tensor(0, dtypes.int32), rank, constant_tensor(1, dtypes.int32)
-    )
     axes = get_op_def("Cast")(axes, DstT=dtypes.int32) if axes.dtype is dtypes.int64 else axes
-    flat = get_op_def("Reshape")(axes, [-1])
-    chosen_axes = get_op_def("FloorMod")(flat, rank)
-    # Position i is reduced when it equals one of the axes.
-    column = get_op_def("ExpandDims")(positions, 1)
-    reduced = any_op(get_op_def("Equal")(column, chosen_axes), [1])
-    return get_op_def("SelectV2")(reduced, constant_tensor(1, dtypes.int32), shape)
+    chosen = get_op_def("FloorMod")(get_op_def("Reshape")(axes, [-1]), rank)
+    column = get_op_def("ExpandDims")(_positions(rank), 1)
+    return any_op(get_op_def("Equal")(column, chosen), [1])
+
+
+def _positions(rank: Tensor) -> Tensor:
+    zero, one = constant_tensor(0, dtypes.int32), constant_tensor(1, dtypes.int32)
+    return get_op_def("Range")(zero, rank, one)
 
 
 def _spread(op: Any, value: Tensor) -> Tensor:
@@ -242,29 +246,35 @@ def _(op, grad):
     # The product of all the others, also where some are zero: the product of those before
     # times the product of those after, along one axis that holds everything reduced.
     x, axes = op.inputs
-    if x.dims is None:
-        raise LookupError(f"The gradient of {op.name!r} (Prod) needs a tensor of known rank")
-    known = constant_value(axes)
-    if known is None:
-        raise LookupError(f"The gradient of {op.name!r} (Prod) needs axes that are constant")
-    chosen = normalized_axes(known, len(x.dims))
-    kept = [i for i in range(len(x.dims)) if i not in chosen]
-    order = [*chosen, *kept]
     shape = get_op_def("Shape")(x)
-    gather = get_op_def("GatherV2")
-    zero = constant_tensor(0, dtypes.int32)
-    pack, size = get_op_def("Pack"), get_op_def("Prod")
-
-    def product_of(positions: list[int]) -> Tensor:
-        picked = gather(shape, constant_tensor(positions, dtypes.int32), zero)
-        return size(picked, constant_tensor([0], dtypes.int32))
-
+    reduced = _reduced_positions(x, axes)
+    one, zero = constant_tensor(1, dtypes.int32), constant_tensor(0, dtypes.int32)
+    select, size = get_op_def("SelectV2"), get_op_def("Prod")
+    counts = [select(reduced, shape, one), select(reduced, one, shape)]
     transpose, reshape = get_op_def("Transpose"), get_op_def("Reshape")
+    order, inverse = _reduced_first(x, axes, reduced)
     permuted = transpose(x, order)
-    flat = reshape(permuted, pack([product_of(list(chosen)), product_of(kept)]))
+    first = constant_tensor([0], dtypes.int32)
+    flat = reshape(permuted, get_op_def("Pack")([size(count, first) for count in counts]))
     cumprod = get_op_def("Cumprod")
     before = cumprod(flat, zero, exclusive=True)
     after = cumprod(flat, zero, exclusive=True, reverse=True)
     others = reshape(mul_op(conjugate(before), conjugate(after)), get_op_def("Shape")(permuted))
-    inverse = [int(i) for i in np.argsort(order)]
     return [mul_op(_spread(op, grad), transpose(others, inverse)), None]
+
+
+def _reduced_first(x: Tensor, axes: Tensor, reduced: Tensor) -> tuple[Any, Any]:
+    """The order of dimensions in which the reduced ones come first, and its inverse."""
+    known = constant_value(axes)
+    if x.dims is not None and known is not None:
+        chosen = normalized_axes(known, len(x.dims))
+        order = [*chosen, *(i for i in range(len(x.dims)) if i not in chosen)]
+        return order, [int(i) for i in np.argsort(order)]
+    rank = get_op_def("Rank")(x)
+    positions = _positions(rank)
+    # The largest are those of reduced dimensions, the smaller the position the larger.
+    negative = get_op_def("Neg")
+    bonus = get_op_def("SelectV2")(reduced, rank, constant_tensor(0, dtypes.int32))
+    sort = get_op_def("TopKV2")
+    by_position = sort(get_op_def("AddV2")(negative(positions), bonus), rank)[1]
+    return by_position, sort(negative(by_position), rank)[1]

@@ -52,7 +52,8 @@ def _sorted(values: Any, axis: int, direction: str) -> tuple[Tensor, Tensor]:
         found = _sorted(transpose(tensor, order), -1, direction)
         return transpose(found[0], order), transpose(found[1], order)
     keys = _descending_keys(tensor) if direction == "ASCENDING" else tensor
-    best, indices = top_k(keys, gather(shape(tensor), -1 if rank is None else rank - 1))
+    sizes = shape(tensor)
+    best, indices = top_k(keys, sizes[-1] if rank is None else gather(sizes, rank - 1))
     return (_descending_keys(best) if direction == "ASCENDING" else best), indices
 
 

@@ -1,179 +1,205 @@
-"""Generated programs of nested conditionals and loops, as nested tuples.
+"""Random programs of conditionals and loops against TensorFlow, in every way a step can run.
 
-A program is an expression over vectors of two elements: ``x`` and ``y`` are its inputs; ``s`` is
-the variable of the innermost loop around, and ``i`` a vector made of its counter or an element.
-In what follows a ``let``, ``t`` is the value that it names, and ``slope`` the gradient of that
-value by ``x``, taken at the place where it is used: perhaps in a branch of a later conditional.
+TensorFlow's graphs refuse second derivatives of their loops (or, with its later control flow, take
+a second to build one). So the oracle is TensorFlow run eagerly: the same operations, with Python's
+control flow under ``tf.cond`` and ``tf.while_loop``, and tapes for the derivatives.
+
+The tests run some of the programs. To run others::
+
+    python -m tests.conformance.generated_control_flow --seed 0 --programs 2000 --jobs 2
+
+prints each program that differs, made as small as it can be, as a script.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import argparse
+import multiprocessing
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import strategies as st
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-LEAVES = ("x", "y", "s", "i")
-UNARY = ("sin", "tanh", "neg", "gather")
-BINARY = ("add", "mul", "sub", "maximum")
+import numpy as np
+import tensorflow.compat.v1 as reference
+from tensorflow.python.eager import context as eager
 
+from tests.control_flow_programs.outcomes import WAYS, Outcome, graph_of, require_same
+from tests.control_flow_programs.program import Program, random_program
+from tests.control_flow_programs.script import START, elements, script
+from tests.control_flow_programs.vocabulary import EagerVocabulary
 
-def programs(depth: int, slopes: bool = False) -> st.SearchStrategy[Any]:
-    """Programs nested at most ``depth`` deep; with ``slopes``, that take gradients."""
-    leaf = st.sampled_from((*LEAVES, "t", "slope") if slopes else LEAVES)
-    if depth == 0:
-        return leaf
-    smaller = programs(depth - 1, slopes)
-    counts = st.integers(0, 3)
-    lets = [st.tuples(st.just("let"), smaller, smaller)] if slopes else []
-    return st.one_of(
-        *lets,
-        leaf,
-        st.tuples(st.sampled_from(UNARY), smaller),
-        st.tuples(st.sampled_from(BINARY), smaller, smaller),
-        st.tuples(st.just("cond"), smaller, smaller, smaller),
-        st.tuples(st.just("case"), smaller, smaller, smaller, smaller),
-        st.tuples(st.just("while"), counts, smaller, smaller),
-        st.tuples(st.just("until"), smaller, smaller),
-        st.tuples(st.just("array"), counts, smaller, smaller),
-        st.tuples(st.just("map"), smaller, smaller),
-        st.tuples(st.sampled_from(["scan", "foldl", "foldr"]), smaller, smaller, smaller),
-    )
+reference.disable_v2_behavior()
+reference.logging.set_verbosity(reference.logging.ERROR)
+
+_PROGRAMS_A_PROCESS = 20
+_MAX_SMALLER = 300
 
 
-class Builder:
-    """Builds programs with one of the two libraries."""
+def expected_of(program: Program) -> Outcome:
+    """What TensorFlow gives."""
+    tf = reference
+    with eager.eager_mode():
+        queues = {}
+        for k in range(program.queues):
+            queues[k] = tf.FIFOQueue(100, tf.float64)
+            for row in elements(k):
+                queues[k].enqueue(row)
+        v = tf.Variable(START, dtype=tf.float64, use_resource=True)
+        names = EagerVocabulary(tf).names()
+        names |= {"v": v, "queues": queues, "c": tf.constant(0.7, tf.float64)}
+        found = []
+        for feed in program.feeds:
+            given = {name: tf.constant(value) for name, value in feed.items()}
+            function = program.defined({**names, **given, "v0": v.read_value()})
+            values = _derivatives(function, [given["x"], given["y"]], program.orders)
+            if program.uses("v0"):
+                values.append(v.read_value())
+            found.append([value.numpy() for value in values])
+        used = [k for k in queues if f"queues[{k}]" in program.source()]
+        return found, [int(queues[k].size()) for k in used]
 
-    def __init__(self, tf: Any) -> None:
-        self.tf = tf
 
-    def build(self, program: Any, scope: dict[str, Any]) -> Any:
-        """The result of ``program``; ``scope`` maps names to tensors."""
-        if program == "slope":
-            return scope["slope"]() if "slope" in scope else scope["y"]
-        if isinstance(program, str):
-            return scope.get(program, scope["s"])
-        kind, *parts = program
-        if kind in UNARY or kind in BINARY:
-            return self._apply(kind, [self.build(part, scope) for part in parts])
-        return getattr(self, f"_{kind}", self._fold_or_scan)(scope, *self._named(kind, parts))
+def _derivatives(function: Any, inputs: Sequence[Any], orders: int) -> list[Any]:
+    """The value and its derivatives, each order of them taken of the sines of the last."""
+    tf = reference
+    if orders == 0:
+        return [function(*inputs)]
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        values = _derivatives(function, inputs, orders - 1)
+        last = [tf.sin(value) for value in values[-2 if orders > 1 else -1 :]]
+    zero = tf.UnconnectedGradients.ZERO
+    found = tape.gradient(last, inputs, unconnected_gradients=zero)
+    return values + [tf.convert_to_tensor(g) for g in found]
 
-    def slope(self, function: Callable[[Any], Any], x: Any) -> tuple[Any, Callable[[], Any]]:
-        """``function(x)``, and what gives its gradient by ``x`` where it is called."""
-        value = function(x)
-        zero = self.tf.UnconnectedGradients.ZERO
 
-        def gradient() -> Any:
-            (found,) = self.tf.gradients(value, x, unconnected_gradients=zero)
-            return self.tf.convert_to_tensor(found)
+class Failure(Exception):
+    """A program that differs, and the way in which it was run; None when it cannot be built."""
 
-        return value, gradient
+    def __init__(self, program: Program, way: str | None, cause: BaseException) -> None:
+        super().__init__(f"{way or 'building'}: {cause}\n\n{script(program)}")
+        self.program = program
+        self.way = way
+        self.cause = cause
 
-    def _let(self, scope: dict[str, Any], first: Any, then: Any) -> Any:
-        # Another x, which nothing that came before was made of.
-        x = self.tf.identity(scope["x"])
-        value, slope = self.slope(lambda x: self.build(first, scope | {"x": x}), x)
-        return self.build(then, scope | {"t": value, "slope": slope})
+    @property
+    def symptom(self) -> tuple[Any, ...]:
+        """What a smaller program must have in common with this one to be the same failure."""
+        return self.way, type(self.cause)
 
-    def _in_loop(self, scope: dict[str, Any], **names: Any) -> dict[str, Any]:
-        """The names inside a loop, where there is no gradient of loops that are outside."""
-        return {name: value for name, value in scope.items() if name != "slope"} | names
 
-    def _named(self, kind: str, parts: list[Any]) -> list[Any]:
-        return [kind, *parts] if kind in ("scan", "foldl", "foldr") else parts
+def check(program: Program, ways: Iterable[str] = WAYS) -> bool:
+    """Raises :class:`Failure`; False when TensorFlow's values are no numbers to compare with."""
+    expected = expected_of(program)
+    if not all(np.isfinite(value).all() for values in expected[0] for value in values):
+        return False
+    try:
+        outcome = graph_of(program)
+    except Exception as error:
+        raise Failure(program, None, error) from error
+    for way in ways:
+        try:
+            require_same(outcome(way), expected)
+        except Exception as error:
+            raise Failure(program, way, error) from error
+    return True
 
-    def _apply(self, kind: str, values: list[Any]) -> Any:
-        tf = self.tf
-        functions = {
-            "sin": tf.sin,
-            "tanh": tf.tanh,
-            "neg": tf.negative,
-            "gather": lambda v: tf.gather(v, [1, 1]) * tf.gather(v, [0, 1]),
-            "add": tf.add,
-            "mul": tf.multiply,
-            "sub": tf.subtract,
-            "maximum": tf.maximum,
-        }
-        return functions[kind](*values)
 
-    def _is_large(self, program: Any, scope: dict[str, Any]) -> Any:
-        return self.tf.reduce_sum(self.build(program, scope)) > 0.1
+def smallest(failure: Failure) -> Failure:
+    """The same failure with as small a program as a search finds."""
+    tries = 0
+    ways = () if failure.way is None else (failure.way,)
+    progress = True
+    while progress and tries < _MAX_SMALLER:
+        progress = False
+        for candidate in failure.program.simpler():
+            if (
+                candidate.size >= failure.program.size
+                and candidate.orders >= failure.program.orders
+            ):
+                continue
+            tries += 1
+            if tries > _MAX_SMALLER:
+                break
+            try:
+                check(candidate, ways)
+            except Failure as found:
+                if found.symptom == failure.symptom:
+                    failure, progress = found, True
+                    break
+            except Exception:
+                continue  # a name that is not there, or what TensorFlow refuses
+    return failure
 
-    def _cond(self, scope: dict[str, Any], pred: Any, one: Any, other: Any) -> Any:
-        return self.tf.cond(
-            self._is_large(pred, scope),
-            lambda: self.build(one, scope),
-            lambda: self.build(other, scope),
-        )
 
-    def _case(self, scope: dict[str, Any], pred: Any, one: Any, two: Any, other: Any) -> Any:
-        tf = self.tf
-        total = tf.reduce_sum(self.build(pred, scope))
-        return tf.case(
-            [
-                (total > 0.5, lambda: self.build(one, scope)),
-                (total > -0.3, lambda: self.build(two, scope)),
-            ],
-            default=lambda: self.build(other, scope),
-        )
+def report(seeds: Sequence[int], ways: Sequence[str], shrink: bool) -> list[str]:
+    """Checks the programs of ``seeds``; a text for each that fails, and ``skipped`` ones."""
+    import jax
 
-    def _index(self, i: Any) -> Any:
-        return self.tf.fill([2], self.tf.cast(i, self.tf.float64) * 0.3)
+    from runnel.passes.rewrites import rewrite
+    from runnel.runtime.interpret import verification
 
-    def _while(self, scope: dict[str, Any], count: int, start: Any, body: Any) -> Any:
-        tf = self.tf
+    rewrite.check_between_passes = verification.enabled = True
+    found = []
+    for seed in seeds:
+        try:
+            if not check(random_program(seed), ways):
+                found.append(f"skipped {seed}: TensorFlow's values are not finite")
+        except Failure as failure:
+            if shrink:
+                failure = smallest(failure)
+            trace = "".join(traceback.format_exception(failure.cause)[-4:])
+            found.append(f"FAILED {seed} {failure}\n{trace}")
+        except Exception:
+            found.append(f"INVALID {seed}\n{traceback.format_exc()}{script(random_program(seed))}")
+        jax.clear_caches()
+    return found
 
-        def step(i: Any, s: Any) -> Any:
-            return i + 1, tf.tanh(self.build(body, self._in_loop(scope, s=s, i=self._index(i))))
 
-        first = self.build(start, scope)
-        return tf.while_loop(lambda i, _: i < count, step, [tf.constant(0), first])[1]
+def _share_executables(folder: str) -> None:
+    """Has JAX keep what it compiles in ``folder``: programs have many parts in common."""
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = folder
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
-    def _until(self, scope: dict[str, Any], start: Any, body: Any) -> Any:
-        tf = self.tf
 
-        def step(i: Any, s: Any) -> Any:
-            return i + 1, tf.tanh(self.build(body, self._in_loop(scope, s=s))) + 0.4
+def main() -> int:
+    """Runs programs and prints those that fail; the exit status is 1 if any does."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--seed", type=int, default=0, help="the first program")
+    parser.add_argument("--programs", type=int, default=100, help="how many")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--cache", help="a folder for executables that later calls use again")
+    parser.add_argument("--no-shrink", action="store_true", help="print programs as they are")
+    options = parser.parse_args()
+    seeds = range(options.seed, options.seed + options.programs)
+    chunks = [
+        seeds[start : start + _PROGRAMS_A_PROCESS]
+        for start in range(0, len(seeds), _PROGRAMS_A_PROCESS)
+    ]
+    failed = 0
+    with TemporaryDirectory() as temporary:
+        _share_executables(options.cache or temporary)
+        # A new process for each chunk: executables of thousands of programs take memory.
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(options.jobs, context, max_tasks_per_child=1) as pool:
+            jobs = [pool.submit(report, c, options.ways, not options.no_shrink) for c in chunks]
+            for chunk, job in zip(chunks, jobs, strict=True):
+                texts = job.result()
+                for text in texts:
+                    print(text, flush=True)
+                failed += sum(not text.startswith("skipped") for text in texts)
+                print(f"programs {chunk[0]} to {chunk[-1]}: {failed} failed so far", flush=True)
+    return 1 if failed else 0
 
-        def goes_on(i: Any, s: Any) -> Any:
-            return tf.logical_and(i < 4, tf.reduce_sum(s) < 1.5)
 
-        first = tf.tanh(self.build(start, scope))
-        return tf.while_loop(goes_on, step, [tf.constant(0), first])[1]
-
-    def _array(self, scope: dict[str, Any], count: int, start: Any, body: Any) -> Any:
-        """A loop that writes every value to an array, and reads a row of a table."""
-        tf = self.tf
-        table = tf.stack([scope["x"], scope["y"], scope["s"]])
-        outputs = tf.TensorArray(tf.float64, size=count, element_shape=[2])
-
-        def step(i: Any, s: Any, out: Any) -> Any:
-            row = tf.gather(table, i % 3)
-            value = tf.tanh(self.build(body, self._in_loop(scope, s=s, i=row)))
-            return i + 1, value, out.write(i, value * row)
-
-        first = self.build(start, scope)
-        _, last, outputs = tf.while_loop(
-            lambda i, *_: i < count, step, [tf.constant(0), first, outputs]
-        )
-        return tf.reduce_sum(outputs.stack(), 0) + last if count else last
-
-    def _map(self, scope: dict[str, Any], over: Any, body: Any) -> Any:
-        tf = self.tf
-
-        def each(e: Any) -> Any:
-            return tf.reduce_sum(self.build(body, self._in_loop(scope, i=tf.fill([2], e))))
-
-        return tf.map_fn(each, self.build(over, scope))
-
-    def _fold_or_scan(
-        self, scope: dict[str, Any], kind: str, over: Any, start: Any, body: Any
-    ) -> Any:
-        tf = self.tf
-
-        def step(s: Any, e: Any) -> Any:
-            return tf.tanh(self.build(body, self._in_loop(scope, s=s, i=tf.fill([2], e))))
-
-        elements, first = self.build(over, scope), self.build(start, scope)
-        result = getattr(tf, kind)(step, elements, initializer=first)
-        return tf.reduce_sum(result, 0) if kind == "scan" else result
+if __name__ == "__main__":
+    sys.exit(main())

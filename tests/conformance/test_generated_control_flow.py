@@ -1,128 +1,58 @@
 """Generated programs of conditionals and loops, with first and second derivatives.
 
-TensorFlow's graphs refuse second derivatives of their loops (or, with its later control flow, take
-a second to build one). So the oracle is TensorFlow run eagerly: the same operations, with Python's
-control flow under ``tf.cond`` and ``tf.while_loop``, and tapes for the derivatives.
+``python -m tests.conformance.generated_control_flow`` runs any number of others.
 """
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
 import pytest
 
 pytest.importorskip("tensorflow")
 
-import tensorflow.compat.v1 as reference
-from hypothesis import HealthCheck, given, seed, settings
-from tensorflow.python.eager import context
-
-import runnel
-from tests.conformance.generated_control_flow import Builder, programs
-from tests.execution_modes import MODES, forced
-
-reference.disable_v2_behavior()
-
-X = np.array([0.7, -0.4])
-Y = np.array([-0.2, 0.9])
+from tests.conformance.generated_control_flow import check
+from tests.control_flow_programs.outcomes import INTERPRETED, WAYS
+from tests.control_flow_programs.program import given_program, random_program, statement
 
 
-def scope_of(x: Any, y: Any) -> dict[str, Any]:
-    return {"x": x, "y": y, "s": x * y, "i": y + 0.1}
+@pytest.mark.parametrize("seed", range(120))
+def test_interpreted_programs_give_what_tensorflow_gives(seed):
+    check(random_program(seed), INTERPRETED)
 
 
-def ours(program: Any) -> list[np.ndarray]:
-    tf = runnel
-    with tf.Graph().as_default(), tf.Session() as sess:
-        inputs = x, y = tf.placeholder(tf.float64, [2]), tf.placeholder(tf.float64, [2])
-        result = Builder(tf).build(program, scope_of(x, y))
-        zero = tf.UnconnectedGradients.ZERO
-        first = tf.gradients(result, inputs, unconnected_gradients=zero)
-        weighed = [tf.sin(tf.convert_to_tensor(g)) for g in first]
-        second = tf.gradients(weighed, inputs, unconnected_gradients=zero)
-        fetches = [tf.convert_to_tensor(t) for t in (result, *first, *second)]
-        return sess.run(fetches, {x: X, y: Y})
+@pytest.mark.parametrize("seed", range(1000, 1030))
+def test_programs_give_what_tensorflow_gives_in_every_tier(seed):
+    check(random_program(seed), WAYS)
 
 
-class EagerBuilder(Builder):
-    """Programs of eager operations: a gradient is taken at once, by a tape, and used later."""
-
-    def slope(self, function: Callable[[Any], Any], x: Any) -> tuple[Any, Callable[[], Any]]:
-        with self.tf.GradientTape() as tape:
-            tape.watch(x)
-            value = function(x)
-        zero = self.tf.UnconnectedGradients.ZERO
-        gradient = tape.gradient(value, x, unconnected_gradients=zero)
-        return value, lambda: self.tf.convert_to_tensor(gradient)
-
-
-def theirs(program: Any) -> list[np.ndarray]:
-    tf = reference
-    with context.eager_mode():
-        inputs = x, y = tf.constant(X), tf.constant(Y)
-        zero = tf.UnconnectedGradients.ZERO
-        with tf.GradientTape() as outer:
-            outer.watch(inputs)
-            with tf.GradientTape() as inner:
-                inner.watch(inputs)
-                result = EagerBuilder(tf).build(program, scope_of(x, y))
-            first = inner.gradient(result, inputs, unconnected_gradients=zero)
-            weighed = [tf.sin(tf.convert_to_tensor(g)) for g in first]
-        second = outer.gradient(weighed, inputs, unconnected_gradients=zero)
-        return [tf.convert_to_tensor(t).numpy() for t in (result, *first, *second)]
-
-
-def check(program: Any) -> None:
-    for mine, expected in zip(ours(program), theirs(program), strict=True):
-        np.testing.assert_allclose(mine, expected, rtol=1e-8, atol=1e-10)
+LOOP = "tf.while_loop(lambda i, a: i < n, lambda i, a: [i + 1, tf.sin(a) * a], [0, x])[1]"
+FORMS = {
+    "a gradient of a loop that is taken in a branch": (
+        statement("t", LOOP, traced=True),
+        statement("u", "tf.cond(p, t_slope, lambda: x)"),
+    ),
+    "a gradient of a loop that is taken in a branch, with its value": (
+        statement("t", LOOP, traced=True),
+        statement("u", "t + tf.cond(p, t_slope, lambda: x)"),
+    ),
+    "a conditional in a branch whose shapes are computed on the host": (
+        statement(
+            "t",
+            "tf.cond(p, lambda: tf.boolean_mask(x, [True, True]) * "
+            "tf.cond(q, lambda: tf.sin(x) * x, lambda: x), lambda: x)",
+        ),
+    ),
+    "a conditional in a branch that gives scalars": (
+        statement(
+            "t",
+            "tf.cond(p, lambda: tf.cond(q, lambda: tf.reduce_mean(x * x), "
+            "lambda: tf.reduce_mean(x)), lambda: tf.reduce_sum(x))",
+        ),
+    ),
+    "a part of what a loop gives": (statement("t", f"tf.slice({LOOP}, [0, 1], [1, 2])"),),
+    "what a loop gives with a border": (statement("t", f"tf.pad({LOOP}, [[0, 0], [1, 0]])"),),
+}
 
 
-def check_examples(mode: str, depth: int, examples: int, slopes: bool) -> None:
-    options = settings(
-        max_examples=examples,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    with forced(mode):
-        seed(depth)(options(given(programs(depth, slopes))(check)))()
-
-
-@pytest.mark.parametrize(
-    ("mode", "depth", "examples"),
-    [
-        ("event-driven", 3, 50),
-        ("event-driven", 4, 50),
-        ("event-driven, compiled", 3, 15),
-        ("structured", 3, 100),
-        ("structured", 4, 50),
-        ("structured", 5, 20),
-        ("compiled", 3, 30),
-    ],
-)
-def test_values_and_derivatives(mode, depth, examples):
-    check_examples(mode, depth, examples, slopes=False)
-
-
-@pytest.mark.parametrize(
-    ("mode", "depth", "examples"),
-    [
-        ("event-driven", 4, 20),
-        ("event-driven, compiled", 3, 6),
-        ("structured", 4, 30),
-        ("compiled", 3, 12),
-    ],
-)
-def test_gradients_taken_inside(mode, depth, examples):
-    """Gradients of gradients that were taken in branches and in loops: third derivatives."""
-    check_examples(mode, depth, examples, slopes=True)
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("pred", ["x", "y"])
-def test_a_gradient_of_a_loop_taken_in_a_branch(mode, pred):
-    """What the loop kept is used only where the branch is taken: elsewhere its gradient is zero."""
-    loop = ("while", 2, "x", ("mul", ("sin", "s"), "s"))
-    with forced(mode):
-        check(("let", loop, ("cond", pred, "slope", "x")))
-        check(("let", loop, ("add", "t", ("cond", pred, "slope", "x"))))
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", [(2, None), None])
+def test_forms_that_have_failed_before(form, shape):
+    feeds = [(True, False, 2), (False, True, 0), (True, True, 1)]
+    check(given_program(FORMS[form], shape, feeds))

@@ -292,7 +292,13 @@ class _Inside:
             inner = self._visit(program, given, in_branch=True)
             if inner is None:
                 return None
-            needs |= self._needed(inner, program, given)
+            needed = self._needed(inner, program, given)
+            # Tracing goes through both branches, also when the value belongs to the other one
+            # and is not there.
+            if any(self._outside._infos[value].optional for value in needed):
+                logger.debug("a branch must know what an earlier one may leave without a value")
+                return None
+            needs |= needed
         return frozenset(needs)
 
     def of_loop(self, loop: Loop, inputs: Sequence[int]) -> frozenset[int] | None:

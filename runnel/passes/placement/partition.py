@@ -18,14 +18,14 @@ iteration, and a Recv is dead where its Send is. What goes into or around a loop
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from runnel.graph.device_set import LogicalDevice
 from runnel.graph.operation import Tensor
 from runnel.ops.send_recv import recv_op, send_op
 from runnel.passes.placement.kernel_devices import follows_values
 from runnel.passes.placement.placement import Placement
-from runnel.passes.program.program import Node, Program, ValueInfo
+from runnel.passes.program.program import Node, Program
 from runnel.passes.structure.structured import nested_nodes, structure_of, touched_by
 
 INCARNATION = 1
@@ -145,7 +145,7 @@ def _crossings(program: Program, device_of: NodeDevices) -> Crossings:
             if source is destination or destination in crossing.get(value, ()):
                 continue
             info = program.infos[value]
-            received = program.new_value(ValueInfo(info.dtype.base_dtype, info.dims))
+            received = program.new_value(replace(info, dtype=info.dtype.base_dtype))
             crossing.setdefault(value, {})[destination] = _Arrival(received, node)
     return crossing
 

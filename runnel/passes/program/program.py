@@ -65,6 +65,8 @@ class ValueInfo:
 
     dtype: DType
     dims: Dims
+    optional: bool = False
+    """Whether a branch that is not taken leaves it without a value."""
 
 
 @dataclass(slots=True)

@@ -94,7 +94,8 @@ class _Predicate:
             inside = self._is_member(item)
             found = 0
             for source in sources:
-                leaves = not inside and self._is_member(source)
+                # What was merged has left; a branch on the same predicate may take it in again.
+                leaves = self._is_merge(source) or (not inside and self._is_member(source))
                 found = max(found, level[source] + leaves)
             level[item] = found
             if inside:

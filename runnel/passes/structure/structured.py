@@ -135,7 +135,15 @@ def structured_node(
     outputs: tuple[int, ...],
     program: Program,
 ) -> Node:
-    """The node for ``structure``; ``op`` is what errors name. Control edges are the caller's."""
+    """The node for ``structure``; ``op`` is what errors name. Control edges are the caller's.
+
+    What only one branch gives is optional from now on.
+    """
+    if isinstance(structure, Conditional):
+        sides = zip(structure.when_true.fetches, structure.when_false.fetches, strict=True)
+        for value, given in zip(outputs, sides, strict=True):
+            if None in given:
+                program.infos[value] = replace(program.infos[value], optional=True)
     touched = _touched(structure)
     inside = [node for part in structure.programs for node in part.nodes]
     stateful = bool(touched.variables or touched.random)

@@ -68,6 +68,24 @@ def test_a_conditional_is_one_node_with_only_what_its_branches_need():
     assert [n.op.type for n in found.when_false.nodes if n.op.type != "Identity"] == ["Neg"]
 
 
+def test_a_branch_takes_what_an_earlier_conditional_on_its_predicate_gave():
+    p, x = tf.placeholder(tf.bool, []), tf.placeholder(tf.float32, [])
+    first = tf.cond(p, lambda: tf.sin(x), lambda: -x)
+    second = tf.cond(p, lambda: x, lambda: first)
+    assert len(structures(raised([second], [p, x]))) == 2
+
+
+def test_what_only_one_branch_gives_is_optional():
+    p, x = tf.placeholder(tf.bool, []), tf.placeholder(tf.float32, [])
+    result = tf.cond(p, lambda: tf.sin(x) * x, lambda: x)
+    program = raised(tf.gradients(tf.sin(result), x), [p, x])
+    forward = next(node for node in program.nodes if structure_of(node) is not None)
+    sides = zip(*(part.fetches for part in structure_of(forward).programs), strict=True)
+    optional = [program.infos[value].optional for value in forward.outputs]
+    assert optional == [None in side for side in sides]
+    assert set(optional) == {False, True}
+
+
 def test_nests_are_nested():
     x = tf.placeholder(tf.float32, [])
 
