@@ -222,6 +222,8 @@ class BaseSession:
                 raise
             # What a device was still doing when its segment had been started.
             raise plan.device_error(error) from error
+        except MemoryError as error:  # outside of any operation: in copying what is fetched
+            raise errors.ResourceExhaustedError(None, None, f"Out of memory: {error}") from error
         finally:
             self._steps.end(context)
 
