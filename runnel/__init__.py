@@ -1,6 +1,7 @@
 """runnel: TensorFlow's dataflow system, built anew on XLA. ``import runnel as tf``."""
 
-from typing import Any
+from types import ModuleType as _ModuleType
+from typing import Any as _Any
 
 from runnel import bitwise, debugging, initializers, layers, linalg, manip, math, nn, queue, random
 from runnel.autodiff.custom_gradient import custom_gradient
@@ -77,7 +78,7 @@ from runnel.graph.random_seed import get_seed, set_random_seed
 from runnel.graph.registry import OpDef, get_op_def, register_op, registered_ops
 from runnel.graph.shapes import Dimension, TensorShape, dimension_value
 from runnel.graph.tensor_proto import make_ndarray, make_tensor_proto
-from runnel.memory import keep_freed_memory_if_asked
+from runnel.memory import keep_freed_memory_if_asked as _keep_freed_memory_if_asked
 from runnel.ops.activations import log_sigmoid
 from runnel.ops.arg_extrema import arg_max, arg_min, argmax, argmin
 from runnel.ops.arithmetic import (
@@ -374,16 +375,19 @@ from runnel.variables.variable_scope import (
 
 __version__ = "0.1.0"
 
-keep_freed_memory_if_asked()
+_keep_freed_memory_if_asked()
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     """Names whose modules are loaded only when used (protocol buffers take a while)."""
     from importlib import import_module
 
     module = _LAZY.get(name)
     if module is None:
-        raise AttributeError(f"module 'runnel' has no attribute {name!r}")
+        raise AttributeError(
+            f"module 'runnel' has no attribute {name!r} (docs/tensorflow-names.md lists the names "
+            "of TensorFlow 1.15 that it has)"
+        )
     value = import_module(module)
     if module.rpartition(".")[2] != name:
         value = getattr(value, name)
@@ -411,3 +415,28 @@ _LAZY = {
     "graph_util": "runnel.graph_util",
     "io": "runnel.io",
 }
+
+# The modules that are TensorFlow's namespaces, and ours for users; the others are the inside.
+_NAMESPACES = {
+    "bitwise",
+    "debugging",
+    "errors",
+    "initializers",
+    "layers",
+    "linalg",
+    "manip",
+    "math",
+    "nn",
+    "queue",
+    "random",
+}
+
+
+def __dir__() -> list[str]:
+    """The names for users, those too that are loaded only when used."""
+    public = {
+        name
+        for name, value in globals().items()
+        if not name.startswith("_") and (name in _NAMESPACES or not isinstance(value, _ModuleType))
+    }
+    return sorted({*public, *_LAZY, "__doc__", "__file__", "__name__", "__path__", "__version__"})

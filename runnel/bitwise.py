@@ -10,3 +10,7 @@ __all__ = [
     "left_shift",
     "right_shift",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

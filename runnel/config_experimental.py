@@ -76,3 +76,7 @@ __all__ = [
     "list_physical_devices",
     "set_memory_growth",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

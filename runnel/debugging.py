@@ -54,3 +54,7 @@ __all__ = [
     "is_numeric_tensor",
     "is_strictly_increasing",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -204,3 +204,15 @@ def _without(inputs: Iterable[str], spliced: dict[str, str]) -> Iterable[str]:
             passed.add(name)
             text = spliced[name]
         yield text
+
+
+__all__ = [
+    "convert_variables_to_constants",
+    "extract_sub_graph",
+    "must_run_on_cpu",
+    "remove_training_nodes",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

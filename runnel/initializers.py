@@ -45,3 +45,7 @@ __all__ = [
     "variance_scaling",
     "zeros",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -47,3 +47,7 @@ __all__ = [
     "transpose",
     "triangular_solve",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

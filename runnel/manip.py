@@ -18,3 +18,7 @@ __all__ = [
     "space_to_batch_nd",
     "tile",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -202,3 +202,7 @@ __all__ = [
     "zero_fraction",
     "zeta",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -18,3 +18,7 @@ __all__ = [
     "QueueBase",
     "RandomShuffleQueue",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -61,3 +61,7 @@ __all__ = [
     "main",
     "mock",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

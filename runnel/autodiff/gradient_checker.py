@@ -10,6 +10,7 @@ from runnel.autodiff.gradients import gradients
 from runnel.graph.default_session import get_default_session
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Tensor
+from runnel.graph.shapes import as_dims, format_dims, is_fully_defined, num_elements
 
 
 def compute_gradient(
@@ -25,7 +26,8 @@ def compute_gradient(
     """The Jacobian of ``y`` with respect to ``x``, as (symbolic, by finite differences).
 
     Each is an array of (elements of x) by (elements of y). ``x`` may be a list, with lists of
-    shapes and initial values; the result is then a list of pairs. Needs a default session.
+    shapes and initial values; the result is then a list of pairs. ``y_shape`` may be any shape of
+    as many elements as ``y`` has. Needs a default session.
 
     Example:
         >>> with tf.Session():
@@ -59,7 +61,7 @@ def compute_gradient_error(
     init_targets: Any = None,
     extra_feed_dict: dict[Any, Any] | None = None,
 ) -> float:
-    """The largest difference between the symbolic and the numeric Jacobian."""
+    """The largest difference between the symbolic and the numeric Jacobian; NaN if one is NaN."""
     found = compute_gradient(
         x, x_shape, y, y_shape, x_init_value, delta, init_targets, extra_feed_dict
     )
@@ -67,7 +69,7 @@ def compute_gradient_error(
     error = 0.0
     for theory, numeric in pairs:
         if theory.size or numeric.size:
-            error = max(error, float(np.fabs(theory - numeric).max()))
+            error = float(np.maximum(error, np.fabs(theory - numeric).max()))  # a NaN stays one
     return error
 
 
@@ -92,11 +94,24 @@ def _one(
     delta: float,
     extra: Any,
 ) -> tuple[np.ndarray, np.ndarray]:
-    value = _initial(x, x_shape, value)
-    if value.shape != tuple(x_shape):
-        raise ValueError(f"x_init_value has shape {value.shape}, but x_shape is {tuple(x_shape)}")
-    theory = _symbolic(session, x, value, y, tuple(y_shape), extra)
-    return theory, _numeric(session, x, value, y, tuple(y_shape), delta, extra)
+    dims = _dims(x_shape)
+    value = _initial(x, dims, value)
+    if value.shape != dims:
+        raise ValueError(f"x_init_value has shape {value.shape}, but x_shape is {dims}")
+    y_dims = _dims(y_shape)
+    # Often y_shape only tells how many elements there are: [1] for a scalar.
+    if is_fully_defined(y.dims) and num_elements(y.dims) == num_elements(y_dims):
+        y_dims = _dims(y.dims)
+    theory = _symbolic(session, x, value, y, y_dims, extra)
+    return theory, _numeric(session, x, value, y, y_dims, delta, extra)
+
+
+def _dims(shape: Any) -> tuple[int, ...]:
+    """A shape that is given in any way (a list, an array, a TensorShape), as integers."""
+    dims = as_dims(shape.tolist() if isinstance(shape, np.ndarray) else shape)
+    if not is_fully_defined(dims):
+        raise ValueError(f"compute_gradient needs known shapes, not {format_dims(dims)}")
+    return tuple(int(size) for size in dims or () if size is not None)
 
 
 def _parts(array: np.ndarray) -> np.ndarray:

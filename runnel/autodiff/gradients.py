@@ -67,7 +67,8 @@ def gradients(
     """The derivative of the sum of ``ys`` with respect to each of ``xs``.
 
     ``grad_ys`` weighs the elements of ``ys`` (ones by default). Tensors in ``stop_gradients``
-    are taken as constants. An ``x`` on which no ``y`` depends gets None (or zeros). Gradients
+    are taken as constants. An ``x`` on which no ``y`` depends gets None (or zeros), and so does one
+    that a ``y`` depends on through integers or booleans only. Gradients
     of gathers stay sparse (:class:`IndexedSlices`). ``gate_gradients`` is accepted and needs
     nothing: a step's order is defined.
 
@@ -150,15 +151,15 @@ def _initial_gradient(y: Tensor, given: Any, index: int) -> Gradient:
             raise TypeError(
                 f"Gradients of complex tensors must set grad_ys ({y.name} is {y.dtype.name})"
             )
-        if not is_trainable(y.dtype):
-            raise TypeError(
-                f"Only floating-point tensors have gradients; {y.name} is {y.dtype.name}"
-            )
+        if not (is_trainable(y.dtype) or y.dtype.is_integer or y.dtype.is_bool):
+            raise TypeError(f"A tensor of type {y.dtype.name} has no gradient: {y.name}")
         from runnel.ops.array_shape import shape
         from runnel.ops.constants import constant
         from runnel.ops.fill import fill
 
-        one = constant(1, dtype=y.dtype.base_dtype, name=f"grad_ys_{index}")
+        one = constant(
+            True if y.dtype.is_bool else 1, dtype=y.dtype.base_dtype, name=f"grad_ys_{index}"
+        )
         return one if y.dims == () else fill(shape(y), one)
     if isinstance(given, IndexedSlices):
         return given
@@ -214,9 +215,9 @@ class _Backward:
             for tensor, total in zip(op.outputs, sums, strict=True):
                 if tensor in self.wanted:
                     found[tensor] = total
-            # A stopped tensor receives its gradient, but passes none on.
+            # A stopped tensor, and one of integers, receives its gradient, but passes none on.
             passed = [
-                None if tensor in self.stops else total
+                None if tensor in self.stops or not is_trainable(tensor.dtype) else total
                 for tensor, total in zip(op.outputs, sums, strict=True)
             ]
             if op in on_path and (
@@ -252,7 +253,7 @@ class _Backward:
         for op in schedule:
             for tensor in op.inputs:
                 leads = self.level.producer(tensor) in on_path and tensor not in self.stops
-                if tensor in self.wanted or leads:
+                if is_trainable(tensor.dtype) and (tensor in self.wanted or leads):
                     on_path.add(op)
                     break
         return on_path

@@ -1,6 +1,7 @@
 """``tf.contrib``: parts of TensorFlow 1's contributed library that programs rely on."""
 
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 
@@ -14,5 +15,10 @@ def __getattr__(name: str) -> Any:
         if error.name != f"runnel.contrib.{name}":
             raise
         raise AttributeError(
-            f"runnel has no tf.contrib.{name}; tf.contrib.rnn and tf.contrib.seq2seq exist"
+            f"runnel has no tf.contrib.{name}; there are: {', '.join(__dir__())}"
         ) from None
+
+
+def __dir__() -> list[str]:
+    """The modules, loaded or not."""
+    return sorted(module.name for module in iter_modules(__path__))

@@ -11,6 +11,7 @@ from runnel.control_flow.tensor_array import TensorArray
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.graph import name_scope
 from runnel.graph.operation import Tensor
+from runnel.graph.random_seed import skip_op_ids
 from runnel.graph.shapes import TensorShape
 from runnel.ops.array_shape import shape as shape_of
 
@@ -69,8 +70,12 @@ def map_fn(
         inputs = _arrays_of(tensors, count, infer_shape)
         outputs = [TensorArray(t, size=count, infer_shape=infer_shape) for t in flatten(types)]
 
+        known = isinstance(count, int)
+
         def body(i: Tensor, arrays: list[TensorArray]) -> Any:
-            result = fn(pack_as(structure, [array.read(i) for array in inputs]))
+            slices = pack_as(structure, [array.read(i) for array in inputs])
+            skip_op_ids(11 if known else 9)  # TensorFlow 1.15 counts the iterations
+            result = fn(slices)
             require_same(types, result, ("dtype", "the result of fn"))
             written = [a.write(i, v) for a, v in zip(arrays, flatten(result), strict=True)]
             return i + 1, written
@@ -84,6 +89,7 @@ def map_fn(
             swap_memory=swap_memory,
             maximum_iterations=None,
         )
+        skip_op_ids(2 if known else 3)
         return pack_as(types, [_with_count(array.stack(), count) for array in arrays])
 
 
@@ -142,6 +148,7 @@ def _fold(
         def take(index: Any) -> Any:
             return pack_as(structure, [array.read(index) for array in arrays])
 
+        known = isinstance(count, int)
         first = count - 1 if backwards else 0
         if initializer is None:
             _require_elements(count)
@@ -151,7 +158,9 @@ def _fold(
             value = pack_as(initializer, [convert_to_tensor(v) for v in flatten(initializer)])
 
         def body(i: Tensor, accumulated: Any) -> Any:
-            return (i - 1 if backwards else i + 1), fn(accumulated, take(i))
+            slices = take(i)
+            skip_op_ids((11 if known else 8) if backwards else (9 if known else 7))
+            return (i - 1 if backwards else i + 1), fn(accumulated, slices)
 
         _, result = while_loop(
             (lambda i, _: i >= 0) if backwards else (lambda i, _: i < count),
@@ -161,6 +170,7 @@ def _fold(
             back_prop=back_prop,
             swap_memory=swap_memory,
         )
+        skip_op_ids(2 if backwards else 4)
         return result
 
 
@@ -190,6 +200,7 @@ def scan(
         def take(index: Any) -> Any:
             return pack_as(structure, [array.read(index) for array in inputs])
 
+        known = isinstance(count, int)
         last = count - 1
         if initializer is None:
             _require_elements(count)
@@ -214,7 +225,9 @@ def scan(
             outputs = [a.write(place, v) for a, v in zip(outputs, values, strict=True)]
 
         def body(i: Tensor, accumulated: Any, arrays: list[TensorArray]) -> Any:
-            result = fn(accumulated, take(i))
+            slices = take(i)
+            skip_op_ids(11 if known else 7)
+            result = fn(accumulated, slices)
             require_same(value, result, ("initializer", "the result of fn"))
             written = [a.write(i, v) for a, v in zip(arrays, flatten(result), strict=True)]
             return (i - 1 if reverse else i + 1), result, written
@@ -227,6 +240,7 @@ def scan(
             back_prop=back_prop,
             swap_memory=swap_memory,
         )
+        skip_op_ids(2 if known else 3)
         return pack_as(value, [_with_count(array.stack(), count) for array in arrays])
 
 

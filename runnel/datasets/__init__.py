@@ -16,3 +16,7 @@ from runnel.datasets.dataset import DataSet, DataSets
 from runnel.datasets.idx import IdxFormatError
 
 __all__ = ["DataSet", "DataSets", "IdxFormatError", "digits", "mnist"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -189,3 +189,9 @@ def exception_type_from_error_code(error_code: int) -> type[OpError]:
 def error_code_from_exception_type(cls: type[OpError]) -> int:
     """The error number of an exception class."""
     return cls.code
+
+
+def __dir__() -> list[str]:
+    codes = [name for name, value in globals().items() if name.isupper() and type(value) is int]
+    kinds = [name for name in globals() if name.endswith("Error")]
+    return [*codes, *kinds, "error_code_from_exception_type", "exception_type_from_error_code"]

@@ -47,7 +47,7 @@ class Graph(Attachments, GraphScopes, CollectionStore):
         self._consumers_indexed = 0
         self._mutation_count = 0
         self.seed: int | None = None
-        self._seeds_given = 0
+        self._skipped_ids = 0
         self.building_function = False
         self._mixed_precision: DType | None = None
         self._check_loops: Any = None
@@ -62,7 +62,8 @@ class Graph(Attachments, GraphScopes, CollectionStore):
 
     @property
     def _last_id(self) -> int:
-        return len(self._ops)
+        """The number that TensorFlow 1.15 would have given its newest operation."""
+        return len(self._ops) + self._skipped_ids
 
     @property
     def mutation_count(self) -> int:

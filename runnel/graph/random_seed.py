@@ -1,7 +1,10 @@
 """Seeds of random operations: one for the graph, one for each operation.
 
 Both together choose an operation's random stream. A graph seed alone is enough to make a program
-repeatable: the operations without a seed of their own take 0, 1, 2... in the order of construction.
+repeatable: an operation without a seed of its own takes the number of operations made before it, as
+in TensorFlow 1.15. Where a function of ours makes more or fewer of them than TensorFlow's does, it
+says so (:func:`skip_op_ids`), so that the same program draws the same numbers. What follows
+gradients is an exception: their operations are others than TensorFlow's.
 """
 
 from __future__ import annotations
@@ -23,6 +26,19 @@ def set_random_seed(seed: int | None) -> None:
     get_default_graph().seed = seed
 
 
+def skip_op_ids(count: int) -> None:
+    """Counts ``count`` operations that TensorFlow 1.15 makes here and we do not (or the reverse).
+
+    Example:
+        >>> tf.set_random_seed(1)
+        >>> before = tf.get_seed(None)[1]
+        >>> skip_op_ids(3)
+        >>> tf.get_seed(None)[1] - before
+        3
+    """
+    get_default_graph()._skipped_ids += count
+
+
 def get_seed(op_seed: int | None) -> tuple[int, int] | tuple[None, None]:
     """The two seeds of a random operation made now whose own seed is ``op_seed``.
 
@@ -36,9 +52,7 @@ def get_seed(op_seed: int | None) -> tuple[int, int] | tuple[None, None]:
         seeds = DEFAULT_GRAPH_SEED, op_seed % _MAX_INT32
     else:
         if op_seed is None:
-            with graph._lock:
-                op_seed = graph._seeds_given
-                graph._seeds_given += 1
+            op_seed = graph._last_id
         seeds = graph.seed % _MAX_INT32, op_seed % _MAX_INT32
     # An operation with seeds (0, 0) is one without seeds, so a user's zeros become these.
     return (0, _MAX_INT32) if seeds == (0, 0) else seeds

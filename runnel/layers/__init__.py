@@ -5,3 +5,7 @@ from runnel.layers.fully_connected import Dense, dense
 from runnel.layers.input_spec import InputSpec
 
 __all__ = ["Dense", "InputSpec", "Layer", "dense"]
+
+
+def __dir__() -> list[str]:
+    return __all__

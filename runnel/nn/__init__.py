@@ -183,3 +183,7 @@ __all__ = [
     "xw_plus_b",
     "zero_fraction",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from runnel.graph import dtypes
 from runnel.graph.constant_value import constant_value
 from runnel.graph.conversion import convert_to_tensor
@@ -34,9 +36,19 @@ def _register(name: str, method: str, index_types: str, output_types: str) -> Op
         axis = _axis(int(dimension), x.ndim)
         if x.shape[axis] == 0:
             raise ValueError(f"Reduction axis {axis} is empty in shape {list(x.shape)}")
+        if x.dtype.kind in "fV":
+            x = _without_nans(xp, x, -np.inf if method == "argmax" else np.inf)
         return getattr(xp, method)(x, axis=axis).astype(output_type.np_dtype)
 
     return op_def
+
+
+def _without_nans(xp: Any, x: Any, worst: float) -> Any:
+    """``x`` with the worst value in place of NaNs: an index of one is never the answer."""
+    nans = xp.isnan(x)
+    if xp is np and not nans.any():
+        return x
+    return xp.where(nans, np.array(worst, x.dtype), x)
 
 
 def _axis(axis: int, rank: int) -> int:
@@ -79,6 +91,8 @@ def argmax(
     output_type: Any = dtypes.int64,
 ) -> Tensor:
     """The index of the largest element along ``axis`` (0 by default); the first of equals.
+
+    NaNs are passed over; where there is nothing else the index is 0.
 
     Example:
         >>> tf.Session().run(tf.argmax([[1, 5, 3], [9, 0, 2]], 1))

@@ -175,7 +175,28 @@ pow_op.shape(broadcast)
 def _(xp, x, y, *, check):
     if y.dtype.kind == "i":
         check((y >= 0).all(), lambda: "Integers to negative integer powers are not allowed")
-    return xp.power(x, y)
+        return np.power(x, y) if xp is np else _integer_power(xp, x, y)
+    return _complex_power(xp, x, y) if x.dtype.kind == "c" else xp.power(x, y)
+
+
+def _integer_power(xp: Any, x: Any, y: Any) -> Any:
+    """``x ** y`` modulo the range of the type, by squaring.
+
+    (``jax.numpy.power`` looks at six bits of the exponent.)
+    """
+    x, y, power = xp.asarray(x), xp.asarray(y), xp.ones((), x.dtype)
+    for _ in range(8 * y.dtype.itemsize - 1):
+        power = xp.where(y & 1 == 1, power * x, power)
+        x, y = x * x, y >> 1
+    return power
+
+
+def _complex_power(xp: Any, x: Any, y: Any) -> Any:
+    """``x ** y``; a power of zero is that of exp(y log(0)), as C and TensorFlow compute it."""
+    is_zero = x == 0
+    infinite, undefined = np.array([complex(np.inf, np.nan), complex(np.nan, np.nan)], x.dtype)
+    limit = xp.where(y.real > 0, x.dtype.type(0), xp.where(y.real < 0, infinite, undefined))
+    return xp.where(is_zero, limit, xp.power(xp.where(is_zero, x.dtype.type(1), x), y))
 
 
 @pow_op.gradient

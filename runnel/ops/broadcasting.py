@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from runnel.graph.array_size import require_room
 from runnel.graph.constant_value import constant_value, constant_value_as_dims
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.errors import InvalidArgumentError
@@ -43,6 +44,7 @@ def _(x, shape):
 @broadcast_to_op.kernel
 def _(xp, x, shape):
     wanted = tuple(shape.tolist())
+    require_room(wanted, x.dtype.itemsize)
     try:
         return xp.broadcast_to(x, wanted)
     except ValueError:

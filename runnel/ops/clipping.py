@@ -9,6 +9,7 @@ from runnel.graph.conversion import constant_tensor, convert_to_tensor
 from runnel.graph.graph import get_default_graph, name_scope
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Tensor
+from runnel.graph.random_seed import skip_op_ids
 from runnel.graph.registry import get_op_def, register_op
 from runnel.graph.shapes import broadcast_dims, merge_dims
 from runnel.ops.arithmetic import maximum, minimum, select
@@ -92,6 +93,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
         scaled = values * limit
         merge_dims(values.dims, scaled.dims)
         clipped = identity(scaled / maximum(norm, limit), name=scope)
+        skip_op_ids(3)
         return _like(t, clipped)
 
 
@@ -141,6 +143,7 @@ def clip_by_global_norm(
             values = _values(t)
             factor = cast(scale, values.dtype.base_dtype)
             clipped.append(_like(t, identity(values * factor, name=f"{scope[:-1]}_{i}")))
+        skip_op_ids(3)
         return clipped, norm
 
 

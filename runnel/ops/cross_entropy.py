@@ -12,6 +12,7 @@ from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.graph import name_scope
 from runnel.graph.operation import Tensor
+from runnel.graph.random_seed import skip_op_ids
 from runnel.graph.registry import register_op
 from runnel.graph.shapes import Dims, broadcast_dims, compatible_dims, format_dims, merge_dims
 from runnel.ops.array_shape import expand_dims, reshape, shape
@@ -232,6 +233,7 @@ def softmax_cross_entropy_with_logits_v2(
         labels = convert_to_tensor(labels, name="labels", dtype_hint=logits.dtype)
         if labels.dtype.base_dtype is not logits.dtype.base_dtype:
             labels = cast(labels, logits.dtype.base_dtype)
+        start = logits.graph._last_id
         order = swap_with_last(logits, axis)
         if order is not None:
             rank = len(order)
@@ -242,6 +244,8 @@ def softmax_cross_entropy_with_logits_v2(
             _flattened(logits, logits.dims), _flattened(labels, labels.dims), name=scope
         )
         loss = _unflattened(loss, logits, 2)
+        if order is None:
+            skip_op_ids(start + 31 - logits.graph._last_id)  # it flattens whatever the rank
         return loss if logits is given or loss.dtype is given.dtype else cast(loss, given.dtype)
 
 
@@ -289,6 +293,7 @@ def sparse_softmax_cross_entropy_with_logits(
     with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]):
         labels = convert_to_tensor(labels)
         given = convert_to_tensor(logits)
+        start = given.graph._last_id
         logits = _in_single_precision(given)
         _check_sparse_labels(labels.dims, given.dims)
         flat = labels
@@ -298,6 +303,8 @@ def sparse_softmax_cross_entropy_with_logits(
         if labels.dims is None or len(labels.dims) != 1:
             loss = reshape(loss, shape(labels))
             loss.set_shape(labels.dims)
+        flattens = given.dims is None or len(given.dims) != 2
+        skip_op_ids(start + (18 if flattens else 2) - given.graph._last_id)
         return loss if logits is given else cast(loss, given.dtype)
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import DType, as_dtype
 from runnel.graph.graph import name_scope
@@ -40,7 +42,15 @@ def _divide(xp, x, y, *, check):
     if _is_integer(x):
         _require_nonzero(y, check)
         return _truncated(xp, x, y)
+    if x.dtype.kind == "c":
+        return _complex_quotient(xp, x, y)
     return xp.divide(x, y)
+
+
+def _complex_quotient(xp: Any, x: Any, y: Any) -> Any:
+    """``x / y``; by zero it has no direction, so both parts are NaN."""
+    undefined = np.array(complex(np.nan, np.nan), y.dtype)
+    return xp.where(y == 0, undefined, xp.divide(x, y))
 
 
 def _truncate_divide(xp, x, y, *, check):

@@ -53,9 +53,16 @@ def _half(xp: Any, x: Any) -> Any:
 
 # Sign and size --------------------------------------------------------------------------------
 
+
+def _sign(xp: Any, x: Any) -> Any:
+    if xp is np or x.dtype.kind not in "fV":
+        return xp.sign(x)
+    return xp.where(x == 0, xp.zeros((), x.dtype), xp.sign(x))  # XLA keeps the sign of -0
+
+
 neg_op = register_unary("Neg", SIGNED, lambda xp, x: xp.negative(x))
 abs_op = register_unary("Abs", f"{FLOATS}, int8, int16, int32, int64", lambda xp, x: xp.absolute(x))
-sign_op = register_unary("Sign", SIGNED, lambda xp, x: xp.sign(x))
+sign_op = register_unary("Sign", SIGNED, _sign)
 square_op = register_unary("Square", NUMBERS, lambda xp, x: xp.multiply(x, x))
 
 
@@ -92,6 +99,9 @@ def _(op, grad):
 
 
 def _reciprocal(xp, x, *, check):
+    if x.dtype.kind == "c":
+        undefined = np.array(complex(np.nan, np.nan), x.dtype)
+        return xp.where(x == 0, undefined, xp.reciprocal(x))
     if x.dtype.kind not in "iu":
         return xp.reciprocal(x)
     check((x != 0).all(), lambda: "Integer division by zero")
@@ -105,6 +115,9 @@ def _rsqrt(xp: Any, x: Any) -> Any:
 
         return lax.rsqrt(x)
     wide = widen(x)
+    if x.dtype.kind == "c":
+        infinite = np.array(complex(np.inf, np.nan), x.dtype)
+        return np.where(x == 0, infinite, np.reciprocal(np.sqrt(x)))
     return narrow(np.reciprocal(np.sqrt(wide)), x.dtype)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.graph import colocate_with, name_scope
 from runnel.graph.operation import Tensor
+from runnel.graph.random_seed import skip_op_ids
 from runnel.graph.registry import get_op_def
 from runnel.graph.shapes import TensorShape
 from runnel.ops.array_shape import reshape, size
@@ -67,6 +68,7 @@ def embedding_lookup(
     with name_scope(name, "embedding_lookup", [*shards, ids]) as scope:
         wanted = convert_to_tensor(ids, name="ids")
         if len(shards) == 1:
+            skip_op_ids(1)  # a copy of the rows
             return _rows_of(shards[0], wanted, max_norm, scope)
         return _from_shards(shards, wanted, partition_strategy, max_norm, scope)
 

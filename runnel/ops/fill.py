@@ -13,6 +13,7 @@ from runnel.graph.dtypes import DType, as_dtype
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.graph import name_scope
 from runnel.graph.operation import Tensor
+from runnel.graph.random_seed import skip_op_ids
 from runnel.graph.registry import register_op
 from runnel.graph.shape_inference import unchanged
 from runnel.graph.shapes import as_dims, format_dims, is_fully_defined, num_elements
@@ -154,6 +155,8 @@ def zeros_like(
         wanted = x.dtype.base_dtype if dtype is None else as_dtype(dtype)
         if wanted is x.dtype.base_dtype and not (optimize and is_fully_defined(x.dims)):
             return zeros_like_op(x, name=scope)
+        if (num_elements(x.dims) or _SMALL) < _SMALL:
+            skip_op_ids(-2)
         return zeros(shape_of(x, optimize=optimize), wanted, name=scope)
 
 

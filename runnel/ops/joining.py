@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from runnel.graph import dtypes
 from runnel.graph.constant_value import constant_value
 from runnel.graph.conversion import (
     convert_to_tensor,
@@ -143,7 +144,17 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
     if not isinstance(values, list | tuple):
         values = [values]
     if len(values) == 1:
+        if isinstance(axis, list | tuple):
+            raise ValueError(
+                f"The axis of tf.concat must be one integer, but is {axis!r}. Call it as "
+                "tf.concat(values, axis): the tensors come first since TensorFlow 1.0."
+            )
         with name_scope(name):
+            dims = convert_to_tensor(axis, dtypes.int32, name="concat_dim").dims
+            if dims:
+                raise ValueError(
+                    f"The axis of tf.concat must be one integer, not of shape {format_dims(dims)}"
+                )
             return identity(values[0], name=name)
     return concat_op(list(values), axis, name=name)
 

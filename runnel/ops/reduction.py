@@ -87,10 +87,11 @@ def _mean(xp: Any, x: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
     for axis in axes:
         count *= x.shape[axis]
     if x.dtype.kind in "iu":
-        total = xp.sum(x, axis=axes, keepdims=keep_dims, dtype=x.dtype)
-        divisor = np.array(max(count, 1), np.int64).astype(x.dtype)
+        wide_type = np.dtype(np.int64 if x.dtype.kind == "i" else np.uint64)
+        total = xp.sum(x, axis=axes, keepdims=keep_dims, dtype=wide_type)
+        divisor = np.array(max(count, 1), wide_type)
         # Integers are divided as in C: towards zero.
-        return xp.floor_divide(total - xp.fmod(total, divisor), divisor)
+        return xp.floor_divide(total - xp.fmod(total, divisor), divisor).astype(x.dtype)
     wide = widen(x)
     total = xp.sum(wide, axis=axes, keepdims=keep_dims, dtype=wide.dtype)
     return narrow(total / np.array(count, wide.dtype), x.dtype)

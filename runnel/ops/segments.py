@@ -124,7 +124,8 @@ def _unsorted(reduction: Reduction) -> OpDef:
             if not kept.all():
                 ids, rows = ids[kept], rows[kept]
             reduce_runs(reduction.ufunc, out, ids, rows)
-            return out
+            # An extremum starts from the empty segment's: of infinities alone it is finite.
+            return reduction.ufunc(out, np.array(empty, out.dtype), out=out)
         out = xp.full((count, *rows.shape[1:]), empty, data.dtype)
         target = xp.where(ids < 0, xp.asarray(count, ids.dtype), ids)
         return getattr(out.at[target], reduction.scatter)(rows, mode="drop")

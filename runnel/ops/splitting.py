@@ -10,6 +10,7 @@ from runnel.graph.constant_value import constant_value
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Tensor
+from runnel.graph.random_seed import skip_op_ids
 from runnel.graph.registry import register_op
 from runnel.graph.shapes import Dims, format_dims
 from runnel.ops.array_shape import at_run_time, resolve_axis
@@ -131,6 +132,7 @@ def split(
     """
     if isinstance(num_or_size_splits, int | np.integer) or hasattr(num_or_size_splits, "value"):
         parts = int(getattr(num_or_size_splits, "value", num_or_size_splits))
+        skip_op_ids(1)  # the number, as a tensor
         return split_op(axis, value, num_split=parts, name=name)
     sizes = convert_to_tensor(num_or_size_splits)
     if sizes.dims == ():

@@ -76,14 +76,26 @@ def _top(xp: Any, x: Any, k: int, index_type: np.dtype) -> tuple[Any, Any]:
             f"input must have last dimension >= k = {k} >= 0, but its shape is {x.shape}",
         )
     if xp is np:
-        # A stable ascending sort of the reversed row, read backwards: descending, and of equal
-        # entries the one with the lower index first. Works for unsigned types too.
-        order = np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1][..., :k]
-        order = x.shape[-1] - 1 - order
+        if x.dtype.kind in "fV":
+            # NumPy sorts NaNs last; bfloat16's own order knows none.
+            keys = -(x if x.dtype.kind == "f" else x.astype(np.float32))
+            order = np.argsort(keys, axis=-1, kind="stable")[..., :k]
+        else:
+            # A stable ascending sort of the reversed row, read backwards: descending, and of equal
+            # entries the one with the lower index first. Works for unsigned types too.
+            order = np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1][..., :k]
+            order = x.shape[-1] - 1 - order
         return np.take_along_axis(x, order, axis=-1), order.astype(index_type)
     from jax import lax
 
-    values, indices = lax.top_k(x, k)
+    if x.dtype.kind not in "fV":
+        values, indices = lax.top_k(x, k)
+        return values, indices.astype(index_type)
+    # XLA's order is total: -NaN, numbers with -0 below 0, NaN. Ours has one zero, and NaNs below.
+    one_zero = xp.where(x == 0, xp.zeros((), x.dtype), x)
+    keys = xp.where(xp.isnan(x), np.array(np.copysign(np.nan, -1), x.dtype), one_zero)
+    indices = lax.top_k(keys, k)[1]
+    values = xp.take_along_axis(x, indices, axis=-1, mode="promise_in_bounds")
     return values, indices.astype(index_type)
 
 
@@ -126,7 +138,8 @@ def top_k(
 ) -> TopKV2:
     """The ``k`` largest entries of each row (the last dimension) and their positions.
 
-    In descending order; of equal entries the one with the lower index comes first.
+    In descending order; of equal entries the one with the lower index comes first. A NaN is less
+    than any number, so it comes last.
 
     Example:
         >>> tf.Session().run(tf.nn.top_k([3, 1, 2, 3], 2))

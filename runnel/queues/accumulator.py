@@ -133,17 +133,21 @@ class DenseAccumulator(Accumulator):
 
 
 class SparseAccumulator(Accumulator):
-    """A sum of rows; the mean of a row is over the gradients that had it."""
+    """A sum of rows; the mean of a row is over the gradients that had it.
+
+    A gradient is its rows' indices, the rows, and the shape of the whole or None. What is taken has
+    sorted indices, each once; the shape has the number of rows that the accumulator knows, or -1.
+    """
 
     kind = "SparseConditionalAccumulator"
 
     def __init__(self, name: str, dtype: DType, dims: Dims, averages: bool) -> None:
         super().__init__(name, dtype, dims, averages)
         self._parts: list[tuple[Any, Any]] = []
-        self._shape: Any = None
 
     def _check(self, *gradient: Any) -> None:
-        indices, values, shape = (np.asarray(part) for part in gradient)
+        indices, values = (np.asarray(part) for part in gradient[:2])
+        shape = gradient[2]
         if indices.ndim != 1:
             raise InvalidArgumentError(
                 None, None, f"Input indices should be vector but received shape: {indices.shape}"
@@ -155,27 +159,23 @@ class SparseAccumulator(Accumulator):
                 "There must be a row of values for each index, but there are "
                 f"{len(indices)} indices and values of shape {values.shape}",
             )
-        given = tuple(shape.tolist())
-        if given:
-            if self.dims is not None and not compatible_dims(given, self.dims):
-                raise self._mismatch(given, self.dims)
-            if given[1:] != values.shape[1:]:
-                raise self._mismatch(values.shape, (len(values), *given[1:]))
-            if len(indices) and not (indices.min() >= 0 and indices.max() < given[0]):
-                raise InvalidArgumentError(
-                    None, None, f"Indices must be in [0, {given[0]}), but are {indices.tolist()}"
-                )
-        elif self.dims is not None and not compatible_dims(values.shape[1:], self.dims[1:]):
-            raise self._mismatch(values.shape, (len(values), *self.dims[1:]))
+        dims = self.dims or ()
+        # A shape of lower rank says nothing of what follows, be it of the whole or of a row.
+        if shape is not None and not _begins_with(tuple(np.asarray(shape).tolist()), dims):
+            raise self._mismatch(tuple(np.asarray(shape).tolist()), self.dims)
+        if not _begins_with(values.shape, (None, *dims[1:]) if dims else ()):
+            raise self._mismatch(values.shape, (None, *dims[1:]))
+        if dims and dims[0] is not None and len(indices) and indices.max() >= dims[0]:
+            raise InvalidArgumentError(
+                None, None, f"Indices must be less than {dims[0]}, but are {indices.tolist()}"
+            )
 
     def _add(self, *gradient: Any) -> None:
-        indices, values, shape = (np.asarray(part) for part in gradient)
+        indices, values = (np.asarray(part) for part in gradient[:2])
         if self._parts and self._parts[0][1].shape[1:] != values.shape[1:]:
             raise self._mismatch(values.shape, (len(values), *self._parts[0][1].shape[1:]))
         # Copies: they may be the caller's, or be given up by a step that goes on.
         self._parts.append((indices.copy(), values.copy()))
-        if shape.size:
-            self._shape = shape.astype(np.int64)
 
     def _result(self) -> Outputs:
         parts, self._parts = self._parts, []
@@ -189,9 +189,11 @@ class SparseAccumulator(Accumulator):
             for part, _ in parts:
                 counts[np.searchsorted(indices, np.unique(part))] += 1
             values = values / counts.reshape(-1, *[1] * (values.ndim - 1))
-        shape, self._shape = self._shape, None
-        if self.dims is not None:
-            shape = np.array([-1 if d is None else d for d in self.dims], np.int64)
-        elif shape is None:
-            shape = np.array([-1, *values.shape[1:]], np.int64)
+        rows = self.dims[0] if self.dims else None
+        shape = np.array([-1 if rows is None else rows, *values.shape[1:]], np.int64)
         return indices.astype(np.int64), values.astype(self.dtype.np_dtype), shape
+
+
+def _begins_with(shape: tuple[int, ...], dims: tuple[int | None, ...]) -> bool:
+    """True when the first dimensions of ``shape`` are those of ``dims`` that are known."""
+    return len(shape) >= len(dims) and all(d in (None, s) for d, s in zip(dims, shape))

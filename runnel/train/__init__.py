@@ -105,3 +105,7 @@ __all__ = [
     "string_input_producer",
     "write_graph",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -11,6 +11,7 @@ import numpy as np
 from runnel.graph import dtypes
 from runnel.graph.dtypes import DType, as_dtype
 from runnel.graph.operation import Tensor
+from runnel.graph.random_seed import skip_op_ids
 from runnel.ops.array_shape import reshape
 from runnel.ops.constants import constant
 from runnel.ops.elementwise import sign
@@ -312,6 +313,7 @@ class Orthogonal(Initializer):
         q, r = qr(random_normal(size, dtype=wanted, seed=self.seed))
         # With the signs of R's diagonal, Q is distributed uniformly (Mezzadri 2007).
         diagonal = reduce_sum(r * constant(np.eye(size[1]), wanted), axis=0)
+        skip_op_ids(-3)  # DiagPart does the same alone
         q = q * sign(diagonal)
         if rows < columns:
             q = matrix_transpose(q)

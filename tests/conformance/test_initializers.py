@@ -5,6 +5,7 @@ import pytest
 pytest.importorskip("tensorflow")
 
 import tensorflow.compat.v1 as tensorflow
+from tensorflow.python.framework import random_seed
 
 import runnel
 from tests.conformance.same_program import compare_graphs, compare_values
@@ -129,7 +130,16 @@ def test_mistakes_raise_the_same_kind_of_error(number):
         MISTAKES[number](runnel)
 
 
-def test_default_initializers_and_the_seed_of_the_graph():
+def test_default_initializers_and_the_seed_of_the_graph(monkeypatch):
+    get_seed = random_seed.get_seed
+
+    def numbering_operations(op_seed):
+        """As TensorFlow 1.15 does it; TensorFlow 2 numbers random operations alone."""
+        graph = tensorflow.get_default_graph()
+        return get_seed(len(graph.get_operations()) if op_seed is None else op_seed)
+
+    monkeypatch.setattr(random_seed, "get_seed", numbering_operations)
+
     def program(tf):
         tf.set_random_seed(3)
         v = tf.get_variable("v", [30, 4])

@@ -11,12 +11,15 @@ def test_a_seed_of_the_operation_only():
     assert tf.get_seed(5) == (87654321, 5)
 
 
-def test_a_seed_of_the_graph_only_numbers_the_random_operations():
+def test_a_seed_of_the_graph_only_takes_the_number_of_operations():
     tf.set_random_seed(3)
+    assert tf.get_seed(None) == (3, 0)
     assert tf.get_seed(None) == (3, 0)
     tf.constant(1.0)
     tf.get_seed(17)
     assert tf.get_seed(None) == (3, 1)
+    tf.constant(1.0) + 2.0
+    assert tf.get_seed(None) == (3, 4)
 
 
 def test_both():

@@ -83,3 +83,25 @@ def test_parallel_stack() -> None:
     assert result.tolist() == [[1.0, 2.0], [2.0, 3.0]]
     with pytest.raises(ValueError, match="not fully defined"):
         tf.parallel_stack([tf.placeholder(tf.float32, [None])])
+
+
+class TestTheOldOrderOfConcat:
+    """Before TensorFlow 1.0 the axis came first."""
+
+    @pytest.mark.parametrize("axis", [0, 1])
+    def test_a_number_and_tensors(self, axis):
+        a, b = tf.zeros([2, 3]), tf.ones([2, 3])
+        for values in ([a, b], (a, b), [tf.constant(0), tf.constant(1)]):
+            with pytest.raises(ValueError, match=r"tf.concat\(values, axis\)"):
+                tf.concat(axis, values)
+
+    def test_a_number_and_a_tensor(self):
+        with pytest.raises(ValueError, match="one integer"):
+            tf.concat(0, tf.constant([1, 2]))
+        with pytest.raises((TypeError, ValueError)):
+            tf.concat(0, tf.constant([1.0, 2.0]))
+
+    def test_one_tensor_alone_is_itself(self):
+        x = tf.constant([1.0, 2.0])
+        np.testing.assert_array_equal(run_both(tf.concat([x], 0)), [1, 2])
+        np.testing.assert_array_equal(run_both(tf.concat(x, 0)), [1, 2])

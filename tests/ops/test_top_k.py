@@ -106,3 +106,15 @@ def test_in_top_k_errors():
 
 def test_name():
     assert tf.nn.in_top_k([[1.0]], [0], 1).op.name == "in_top_k/InTopKV2"
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
+def test_a_nan_is_less_than_any_number(dtype):
+    x = np.array([[1, np.nan, 3], [np.nan, -np.inf, np.inf], [np.nan, -np.nan, 0]], dtype)
+    top = tf.nn.top_k(tf.constant(x), 3)
+    rising, falling = tf.sort(tf.constant(x)), tf.sort(tf.constant(x), direction="DESCENDING")
+    best, up, down = run_both([top.indices, rising, falling])
+    assert best.tolist() == [[2, 0, 1], [2, 1, 0], [2, 0, 1]]
+    wide = x.astype(np.float64)
+    np.testing.assert_array_equal(up.astype(np.float64), np.sort(wide))  # NumPy has NaNs last
+    np.testing.assert_array_equal(down.astype(np.float64), -np.sort(-wide))

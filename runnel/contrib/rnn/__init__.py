@@ -50,3 +50,7 @@ __all__ = [
     "static_state_saving_rnn",
     "transpose_batch_time",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -65,3 +65,7 @@ __all__ = [
     "sequence_loss",
     "tile_batch",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

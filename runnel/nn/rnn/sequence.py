@@ -11,6 +11,7 @@ from runnel.graph.constant_value import constant_value
 from runnel.graph.dtypes import as_dtype
 from runnel.graph.graph import colocate_with, get_default_graph
 from runnel.graph.operation import Operation, Tensor
+from runnel.graph.random_seed import skip_op_ids
 from runnel.graph.shapes import Dims, as_dims
 from runnel.nn.rnn_cell.batch_shape import batch_shape, static_batch_shape
 from runnel.ops.array_shape import rank
@@ -44,6 +45,7 @@ def transpose_batch_time(x: Tensor) -> Tensor:
         return transpose(x, concat([[1, 0], range_of(2, rank(x))], 0))
     if len(dims) < 2:
         return x
+    skip_op_ids(6)  # the permutation, as a range that is joined
     return transpose(x, [1, 0, *range(2, len(dims))])
 
 

@@ -10,6 +10,7 @@ from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import as_dtype
 from runnel.graph.graph import name_scope
 from runnel.graph.operation import Tensor
+from runnel.graph.random_seed import skip_op_ids
 from runnel.graph.shapes import as_dims, as_shape, dimension_value
 from runnel.layers.base import Layer, variable_is_trainable
 from runnel.layers.by_name import as_activation
@@ -161,6 +162,7 @@ def _has(thing: Any, name: str) -> bool:
 
 def _zeros(batch_size: Any, size: Any, dtype: Any) -> Tensor:
     made = zeros(batch_shape(batch_size, size), dtype)
+    skip_op_ids(3 if isinstance(batch_size, Tensor) else 2)  # the static shape, as tensors
     made.set_shape(static_batch_shape(batch_size, size))
     return made
 

@@ -135,9 +135,8 @@ for _op in count_ops:
 
 @apply_sparse_op.kernel
 def _(xp, handle, local_step, indices, values, shape, *, waiter, has_known_shape):
-    if not has_known_shape:
-        shape = np.zeros(0, np.int64)
-    denoted(handle, SparseAccumulator).apply(int(local_step), indices, values, shape)
+    known = shape if has_known_shape else None
+    denoted(handle, SparseAccumulator).apply(int(local_step), indices, values, known)
     return ()
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.graph import name_scope
 from runnel.graph.operation import Tensor
+from runnel.graph.random_seed import skip_op_ids
 from runnel.graph.shapes import TensorShape, as_dims, format_dims, is_fully_defined
 from runnel.ops.array_shape import shape
 from runnel.ops.casting import cast
@@ -53,6 +54,7 @@ def dropout(
             if rate == 0:
                 return x
             scaled = x * constant(1.0 / (1.0 - rate), dtype)
+            before, after = -1, 4
         else:
             rate = convert_to_tensor(rate, name="rate", dtype_hint=dtype)
             if rate.dims:
@@ -61,11 +63,14 @@ def dropout(
                 )
             rate = cast(rate, dtype)
             scaled = x / (constant(1.0, dtype) - rate)
+            before, after = -3, 5
+        skip_op_ids(before)
         noise = random_uniform(_noise_shape(x, noise_shape), seed=seed, dtype=dtype)
         kept = greater_equal(noise, rate)
         # Selecting, not multiplying by 0, keeps a dropped infinity or NaN from surviving.
         result = where_v2(kept, scaled, constant(0.0, dtype))
         result.set_shape(x.dims)
+        skip_op_ids(after)
         return result
 
 

@@ -17,7 +17,7 @@ from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import DType, as_dtype
 from runnel.graph.graph import get_default_graph, name_scope
 from runnel.graph.operation import Tensor
-from runnel.graph.random_seed import get_seed
+from runnel.graph.random_seed import get_seed, skip_op_ids
 from runnel.graph.registry import register_op
 from runnel.graph.shape_inference import unchanged
 from runnel.graph.shapes import Dims, dimension_value, format_dims
@@ -238,11 +238,14 @@ def random_uniform(
         if dtype.is_integer or not (from_zero and to_one):
             minval = convert_to_tensor(minval, dtype, name="min")
             maxval = convert_to_tensor(maxval, dtype, name="max")
+        else:
+            skip_op_ids(2)
         seeds = op_seeds(seed)
         if dtype.is_integer:
             return random_uniform_int_op(shape, minval, maxval, **seeds, name=scope)
         drawn = random_uniform_op(shape, dtype=dtype, **seeds)
         if from_zero:
+            skip_op_ids(3 if to_one else 2)
             return drawn if to_one else multiply(drawn, maxval)
         return add(drawn * (maxval - minval), minval, name=scope)
 

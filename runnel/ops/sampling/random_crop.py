@@ -8,6 +8,7 @@ from runnel.graph import dtypes
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.graph import name_scope
 from runnel.graph.operation import Tensor
+from runnel.graph.random_seed import skip_op_ids
 from runnel.ops.array_shape import shape as shape_of
 from runnel.ops.checks import Assert
 from runnel.ops.comparison import greater_equal
@@ -38,6 +39,7 @@ def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None
             ],
             summarize=1000,
         )
+        skip_op_ids(1)
         shape = with_dependencies([fits], shape)
         limit: Any = shape - size + 1
         place: Any = random_uniform(shape_of(shape), 0, dtypes.int32.max, dtypes.int32, seed)

@@ -11,6 +11,7 @@ from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import as_dtype
 from runnel.graph.graph import name_scope
 from runnel.graph.operation import Tensor
+from runnel.graph.random_seed import skip_op_ids
 from runnel.graph.registry import register_op
 from runnel.ops.arithmetic import maximum
 from runnel.ops.array_shape import shape as shape_of
@@ -71,6 +72,7 @@ def random_gamma(
         beta = convert_to_tensor(1 if beta is None else beta, dtype, name="beta")
         together = broadcast_dynamic_shape(shape_of(alpha), shape_of(beta))
         alpha = broadcast_to(alpha, together)
+        skip_op_ids(-2)
         drawn = random_gamma_op(shape, alpha, **op_seeds(seed))
         # Draws for a small alpha can be too small to represent; none of them is really zero.
         return maximum(np.finfo(dtype.np_dtype).tiny, drawn / beta)

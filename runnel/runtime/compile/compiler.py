@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from runnel.graph.array_size import require_addressable
 from runnel.graph.operation import Operation
 from runnel.graph.registry import COMPILED, INTERPRETED
 from runnel.graph.shapes import num_elements
@@ -27,6 +28,7 @@ from runnel.passes.program.step_resources import RESOURCE_OPS
 from runnel.passes.structure.structured import structure_of
 from runnel.runtime.compile import buffer_ops
 from runnel.runtime.compile.buffers import Effects, NotCompilable, host_memory
+from runnel.runtime.compile.oversized import require_all_addressable
 from runnel.runtime.compile.structured_trace import StructuredTrace
 from runnel.runtime.devices.device_memory import needed_bytes
 from runnel.runtime.interpret import verification
@@ -196,6 +198,9 @@ class _Trace:
                 self.recorded.append((taken, result, left))
                 if call.assigned_dims is not None:
                     require_assignable(np.shape(result), call.assigned_dims)
+                for value in (result,) if type(out) is int else result:
+                    if hasattr(value, "aval"):
+                        require_addressable(value.shape, value.dtype.itemsize)
                 if verification.enabled and structure_of(node) is None:
                     verification.verify(node, call.outputs, result)
             except NotCompilable as reason:
@@ -406,8 +411,9 @@ def compile_segment(
         if executable.work:
             lent = {"donate_argnums": (0, 5), "keep_unused": True}
         jitted = jax.jit(lambda *operands: inner(*operands[:-1]), **lent, **placed)
-        lowered = jitted.lower(*avals, executable.work)
-        compiled = lowered.compile()  # which JAX remembers for the call
+        traced = jitted.trace(*avals, executable.work)
+        require_all_addressable(traced.jaxpr, [i.node for i in code.instructions])
+        compiled = traced.lower().compile()  # which JAX remembers for the call
         work_bytes = sum(shape.size * shape.dtype.itemsize for shape in executable.work)
         executable.needed_bytes = needed_bytes(compiled) + work_bytes
         executable.call = jitted

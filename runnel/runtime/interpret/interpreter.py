@@ -63,6 +63,12 @@ def as_op_error(error: Exception, node: Node, inputs: Sequence[Any]) -> Exceptio
     if isinstance(error, MemoryError):
         return errors.ResourceExhaustedError(None, op, f"Out of memory: {error}")
     given = " and ".join(_describe(value) for value in inputs) or "none"
+    if isinstance(error, ValueError) and str(error).startswith(_TOO_BIG):
+        message = (
+            f"{node.op_def.name} of {given} would make an array larger than any machine can "
+            "address. Check the values that its shape comes from"
+        )
+        return errors.InvalidArgumentError(None, op, message)
     if isinstance(error, ValueError | TypeError | IndexError | ZeroDivisionError):
         message = f"{node.op_def.name} cannot take these inputs, {given}: {error}"
         return errors.InvalidArgumentError(None, op, message)
@@ -70,12 +76,19 @@ def as_op_error(error: Exception, node: Node, inputs: Sequence[Any]) -> Exceptio
     return errors.UnknownError(None, op, message)
 
 
+# How NumPy's errors begin when the size of an array does not fit 64 bits.
+_TOO_BIG = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size")
+
+
 def _describe(value: Any) -> str:
-    """The type and shape of an array of either tier."""
+    """The type and shape of an array of either tier; a few integers with their values."""
     dtype = getattr(value, "dtype", None)
     if dtype is None:
         return type(value).__name__
-    return f"{'string' if dtype == object else dtype} {format_dims(np.shape(value))}"
+    described = f"{'string' if dtype == object else dtype} {format_dims(np.shape(value))}"
+    if isinstance(value, np.ndarray | np.generic) and dtype.kind == "i" and value.size <= 8:
+        return f"{described} {value.tolist()}"
+    return described
 
 
 def missing_variable(variable: Operation, node: Node) -> errors.FailedPreconditionError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -17,17 +19,41 @@ from runnel.runtime.session.fetches import conversion_of
 _may_be = lru_cache(1024)(compatible_dims)  # the same few shapes are fed again and again
 
 
-def expand_feeds(graph: Graph, feed_dict: dict[Any, Any]) -> dict[Tensor, Any]:
-    """``feed_dict`` with tensors for keys: names, variables and composite types resolved."""
+def expand_feeds(graph: Graph, feed_dict: Mapping[Any, Any]) -> dict[Tensor, Any]:
+    """``feed_dict`` with tensors for keys: names, variables, structures and composite types."""
+    if not isinstance(feed_dict, Mapping):
+        raise TypeError(
+            "feed_dict must be a dictionary from tensors to their values, but is a "
+            f"{type(feed_dict).__name__}: {feed_dict!r}"
+        )
     expanded: dict[Tensor, Any] = {}
     for key, value in feed_dict.items():
-        conversion = conversion_of(key)
-        if conversion is not None and conversion[2] is not None:
-            for tensor, part in conversion[2](key, value):
-                expanded[_feedable(graph, tensor)] = part
-        else:
-            expanded[_feedable(graph, key)] = value
+        for part, part_value in _matched(key, value):
+            conversion = conversion_of(part)
+            pairs = [(part, part_value)]
+            if conversion is not None and conversion[2] is not None:
+                pairs = conversion[2](part, part_value)
+            for tensor, array in pairs:
+                tensor = _feedable(graph, tensor)
+                if tensor in expanded:
+                    raise ValueError(f"Tensor {tensor.name} is fed twice in feed_dict.")
+                expanded[tensor] = array
     return expanded
+
+
+def _matched(key: Any, value: Any) -> Iterator[tuple[Any, Any]]:
+    """Each part of ``key``, which may be a nested tuple, with its part of ``value``."""
+    if not isinstance(key, tuple) or conversion_of(key) is not None:
+        yield key, value
+        return
+    if isinstance(value, Mapping) or not isinstance(value, Sequence) or len(value) != len(key):
+        got = f"{len(value)} in a" if isinstance(value, Sequence) else "a"
+        raise ValueError(
+            f"A feed_dict key of {len(key)} parts needs as many values in the same structure, but "
+            f"got {got} {type(value).__name__} for {key!r}"
+        )
+    for part, part_value in zip(key, value, strict=True):
+        yield from _matched(part, part_value)
 
 
 def _feedable(graph: Graph, key: Any) -> Tensor:
@@ -84,6 +110,8 @@ def _convert(tensor: Tensor, value: Any) -> np.ndarray:
             if not low <= value <= high:
                 raise TypeError(f"{value} is outside the range of {dtype.name}")
         array = np.asarray(value)
+        if array.dtype.kind == "O" and _holds_numbers(array):
+            return _to_integers(array, dtype) if dtype.is_integer else array.astype(dtype.np_dtype)
         if array.dtype.kind in "OSU" or (array.dtype.kind == "c" and not dtype.is_complex):
             kind = {"S": "bytes", "U": "strings", "O": "Python objects"}.get(array.dtype.kind)
             raise TypeError(f"its values are {kind or array.dtype.name}")
@@ -100,6 +128,10 @@ def _convert(tensor: Tensor, value: Any) -> np.ndarray:
 def _site(tensor: Tensor) -> str:
     """Where the user's program created ``tensor``, on a line of its own."""
     return f"\n  {tensor.name} was created at {tensor.op.creation_site()[-1]}"
+
+
+def _holds_numbers(array: np.ndarray) -> bool:
+    return all(isinstance(value, Number | np.bool_) for value in array.flat)
 
 
 def _to_integers(array: np.ndarray, dtype: DType) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, MutableMapping
+from copy import copy
 from typing import Any
 
 from runnel.graph.graph import Graph
@@ -63,12 +64,16 @@ def _expand(graph: Graph, fetch: Any, elements: dict[Any, None]) -> Rebuild:
             kind: Any = type(fetch)
             return lambda value_of: kind(*[part(value_of) for part in parts])
         return lambda value_of: tuple([part(value_of) for part in parts])
-    if isinstance(fetch, dict):
+    if isinstance(fetch, Mapping):
         keyed = {key: _expand(graph, item, elements) for key, item in fetch.items()}
-        make: Any = type(fetch)
-        if make is not dict:
-            return lambda value_of: make((k, part(value_of)) for k, part in keyed.items())
-        return lambda value_of: {k: part(value_of) for k, part in keyed.items()}
+        rebuilt = _rebuilt_mapping(fetch)
+        return lambda value_of: rebuilt({k: part(value_of) for k, part in keyed.items()})
+    if hasattr(type(fetch), "__attrs_attrs__"):  # of the package attrs
+        names = [attribute.name for attribute in type(fetch).__attrs_attrs__]
+        named = {name: _expand(graph, getattr(fetch, name), elements) for name in names}
+        return lambda value_of: _with_attributes(
+            fetch, {name: part(value_of) for name, part in named.items()}
+        )
     conversion = conversion_of(fetch)
     if conversion is not None and conversion[1] is not None:
         tensors, contract = conversion[1](fetch)
@@ -77,6 +82,32 @@ def _expand(graph: Graph, fetch: Any, elements: dict[Any, None]) -> Rebuild:
     element = _element(graph, fetch)
     elements[element] = None
     return lambda value_of: value_of(element)
+
+
+def _rebuilt_mapping(fetch: Mapping[Any, Any]) -> Callable[[dict[Any, Any]], Any]:
+    """How to make a mapping like ``fetch`` (its type, its default factory) with other values."""
+    kind: Any = type(fetch)
+    if kind is dict:
+        return lambda values: values
+    if not isinstance(fetch, MutableMapping):
+        return kind
+    model = copy(fetch)
+
+    def rebuilt(values: dict[Any, Any]) -> Any:
+        made = copy(model)
+        for key, value in values.items():  # the update of a Counter adds
+            made[key] = value
+        return made
+
+    return rebuilt
+
+
+def _with_attributes(model: Any, values: dict[str, Any]) -> Any:
+    """A copy of ``model``, which may be frozen, with other values."""
+    made = copy(model)
+    for name, value in values.items():
+        object.__setattr__(made, name, value)
+    return made
 
 
 def _element(graph: Graph, fetch: Any) -> Tensor | Operation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
@@ -224,6 +224,10 @@ class BaseSession:
             if isinstance(error, RuntimeError) and is_device_error(error):
                 # What a device was still doing when its segment had been started.
                 raise plan.device_error(error) from error
+            if isinstance(error, MemoryError):  # outside of any operation: in copying a fetch
+                raise errors.ResourceExhaustedError(
+                    None, None, f"Out of memory: {error}"
+                ) from error
             raise
         finally:
             self._steps.end(context)
@@ -343,7 +347,11 @@ def _call_key(fetches: Any, feed_dict: dict[Any, Any] | None) -> Any:
         if kind is not Tensor and kind is not Operation:
             _require_element(fetches)
         fetch_key = fetches
-    return (fetch_key, *feed_dict) if feed_dict else (fetch_key,)
+    if not feed_dict:
+        return (fetch_key,)
+    if type(feed_dict) is not dict and not isinstance(feed_dict, Mapping):
+        raise TypeError("not a dictionary")
+    return (fetch_key, *feed_dict)
 
 
 class Session(BaseSession):

@@ -1,0 +1,113 @@
+"""The names that users see: which there are, what completion offers, what an error proposes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import traceback
+from types import ModuleType
+
+import pytest
+
+import runnel as tf
+from tools import list_names
+
+NAMESPACES = [
+    "bitwise",
+    "config",
+    "config.experimental",
+    "contrib.rnn",
+    "contrib.seq2seq",
+    "datasets",
+    "debugging",
+    "errors",
+    "graph_util",
+    "initializers",
+    "io",
+    "layers",
+    "linalg",
+    "manip",
+    "math",
+    "nn",
+    "nn.rnn_cell",
+    "queue",
+    "random",
+    "test",
+    "train",
+]
+
+
+def test_the_page_of_names_is_true():
+    """If this fails, run ``python tools/list_names.py``."""
+    assert list_names.PAGE.read_text() == list_names.page()
+
+
+def test_the_list_holds_known_names():
+    version, names = list_names.recorded()
+    assert version.startswith("1.15")
+    assert {"tf.Session", "tf.nn.relu", "tf.train.AdamOptimizer", "tf.losses.log_loss"} <= {*names}
+    assert list_names.exists("tf.nn.relu")
+    assert list_names.exists("tf.train.AdamOptimizer")
+    assert not list_names.exists("tf.no_such.thing")
+
+
+def test_what_is_loaded_late_is_listed_before_it_is_used():
+    """In a process of its own: others may have used them. Neither JAX nor protobuf is loaded."""
+    code = (
+        "import sys, runnel as tf\n"
+        "names = dir(tf)\n"
+        "for name in ('train', 'test', 'contrib', 'ConfigProto', 'GraphDef', 'nn', 'Session'):\n"
+        "    assert name in names, name\n"
+        "for name in ('jax', 'google.protobuf', 'runnel.train', 'runnel.contrib'):\n"
+        "    assert name not in sys.modules, name\n"
+        "assert {'rnn', 'seq2seq', 'staging'} <= set(dir(tf.contrib))\n"
+        "assert 'runnel.contrib.rnn' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_every_listed_name_is_there():
+    for name in dir(tf):
+        getattr(tf, name)
+
+
+def test_internals_are_not_listed():
+    public = {*dir(tf)}
+    for name in ("passes", "runtime", "graph", "ops", "autodiff", "variables", "native", "queues"):
+        assert name not in public
+    for name in ("Any", "ModuleType", "annotations", "keep_freed_memory_if_asked"):
+        assert name not in public and not hasattr(tf, name)
+
+
+@pytest.mark.parametrize("path", NAMESPACES)
+def test_a_namespace_lists_what_is_for_users(path):
+    module: object = tf
+    for part in path.split("."):
+        module = getattr(module, part)
+    listed = dir(module)
+    assert listed
+    for name in listed:
+        value = getattr(module, name)
+        is_namespace = (
+            f"{path}.{name}" in NAMESPACES
+            or path == "datasets"
+            or (name in ("experimental", "mock"))
+        )
+        assert not isinstance(value, ModuleType) or is_namespace, name
+        assert not name.startswith("_") and name not in ("Any", "annotations", "TYPE_CHECKING")
+
+
+@pytest.mark.parametrize("name", ["losses", "Ani", "runtim", "passe", "grap"])
+def test_an_unknown_name_is_not_answered_with_an_internal_one(name):
+    with pytest.raises(AttributeError) as caught:
+        getattr(tf, name)
+    text = "".join(traceback.format_exception(caught.value))
+    proposed = text.partition("Did you mean: ")[2].partition("?")[0].strip("'\n")
+    assert not proposed or proposed in dir(tf)
+    assert proposed not in ("passes", "Any", "runtime", "graph")
+    assert "docs/tensorflow-names.md" in text
+
+
+def test_an_unknown_part_of_contrib_is_answered_with_those_there_are():
+    with pytest.raises(AttributeError, match="rnn, seq2seq, staging"):
+        tf.contrib.layers  # noqa: B018
