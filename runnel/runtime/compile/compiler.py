@@ -29,8 +29,8 @@ from runnel.runtime.compile.buffers import Effects, NotCompilable, host_memory
 from runnel.runtime.compile.structured_trace import StructuredTrace
 from runnel.runtime.devices.device_memory import needed_bytes
 from runnel.runtime.interpret import verification
+from runnel.runtime.interpret.code import Code, Instruction, require_assignable
 from runnel.runtime.interpret.interpreter import as_op_error
-from runnel.runtime.segment.code import Code, Instruction, require_assignable
 
 _MAX_FOLDED_ELEMENTS = 1024
 _MAX_EMBEDDED_BYTES = 1 << 16

@@ -17,7 +17,7 @@ from runnel.passes.program.program import Node, Program, ValueInfo
 from runnel.passes.program.variable_reads import is_variable_read
 from runnel.passes.structure.frames import Frame, Frames, loop_of
 from runnel.runtime.interpret import verification
-from runnel.runtime.segment.stretch import Stretch
+from runnel.runtime.interpret.stretch import Stretch
 
 PLAIN, CONSTANT, VARIABLE, SWITCH, MERGE, ENTER, EXIT, NEXT, PASS, TRIGGER = range(10)
 BLOCKING, STRETCH = range(10, 12)

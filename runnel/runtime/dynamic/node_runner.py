@@ -16,7 +16,7 @@ from runnel.runtime.dynamic.layout import Task
 from runnel.runtime.dynamic.region_state import Reference, RegionState
 from runnel.runtime.interpret import verification
 from runnel.runtime.interpret.interpreter import as_op_error
-from runnel.runtime.segment.stretch import Stretch
+from runnel.runtime.interpret.stretch import Stretch
 from runnel.runtime.state.cell import as_numpy
 from runnel.runtime.state.step_context import StepContext
 

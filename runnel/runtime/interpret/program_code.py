@@ -1,7 +1,7 @@
 """Python lines for the nodes of a program, as ``runtime.interpret.structured_code`` writes them.
 
 Values are locals, variables' values and random streams too. Kernels are bound to NumPy. A stretch
-(``runtime.segment.stretch``) is one line; what it gives may be an array of JAX, which stretches
+(``runtime.interpret.stretch``) is one line; what it gives may be an array of JAX, which stretches
 take as it is and everything else as an array of NumPy.
 """
 
@@ -27,7 +27,7 @@ from runnel.runtime.interpret.scalar_code import expression, is_number
 from runnel.runtime.state.cell import as_numpy
 
 if TYPE_CHECKING:
-    from runnel.runtime.segment.stretch import Stretch, Stretches
+    from runnel.runtime.interpret.stretch import Stretch, Stretches
 
 WriteNested = Callable[[Node, Collection[int]], Callable[..., Any]]
 """Gives the function of a structured node, whose inputs that are fixed are told."""
@@ -283,7 +283,7 @@ class ProgramWriter:
         return found
 
     def _kernel(self, node: Node, access: StateAccess) -> Callable[..., Any]:
-        from runnel.runtime.segment.code import check_assigned
+        from runnel.runtime.interpret.code import check_assigned
 
         call = bind(select(node, self._device, INTERPRETED), node, np, check=fail_now)
         if node.op_def.overwrites and node.attrs.get("validate_shape", True):

@@ -2,9 +2,9 @@
 
 A loop of a step becomes a Python ``while``, a conditional an ``if``; each value is a local variable
 and each node a line, so that an error is the error of the node whose line raised it. What is inside
-is the same as in ``runtime.segment.code``: kernels bound to NumPy, values of variables passed from
-one to the next, random streams that move on. Where something cannot be compiled, the stretches
-between are (``runnel.runtime.segment.stretch``): a stretch is a line.
+is the same as in ``runtime.interpret.code``: kernels bound to NumPy, values of variables passed
+from one to the next, random streams that move on. Where something cannot be compiled, the stretches
+between are (``runnel.runtime.interpret.stretch``): a stretch is a line.
 
     def run(watch, a0, a1, s0):           # inputs, then variables, then random streams
         v3 = a0[()]
@@ -32,7 +32,7 @@ from runnel.runtime.interpret.scalar_code import is_number
 from runnel.runtime.state.step_context import StepContext, now
 
 if TYPE_CHECKING:
-    from runnel.runtime.segment.stretch import Stretches
+    from runnel.runtime.interpret.stretch import Stretches
 
 
 class StructuredCall:
