@@ -42,7 +42,7 @@ class NodeRunner:
         written: list[Reference] = []
         assert task.call is not None
         try:
-            if task.settles:
+            if task.takes_numpy:
                 args = list(map(as_numpy, args))
             if task.references:
                 written = self._resolve(task, args)
@@ -104,7 +104,7 @@ class NodeRunner:
         waiter = context.waiter(task.node, (self.unit, self.run, iteration, task, start))
         assert task.call is not None
         try:
-            if task.settles:
+            if task.takes_numpy:
                 args = list(map(as_numpy, args))
             if task.references:
                 self._resolve(task, args)

@@ -151,22 +151,22 @@ class _Writer:
         predicate, *extras = self._programs.write(loop.condition, inside, fixed)
         self._test(predicate, loop.condition.fetches[0])
         self._line(f"if not {predicate}: break", self._node)
-        following = self._programs.write(loop.body, [*inside, *extras], fixed, settles=False)
+        following = self._programs.write(loop.body, [*inside, *extras], fixed, fetch_numpy=False)
         self._write_moves(loop, variables, following, fixed)
         self._line("if context.cancelled or (deadline is not None and now() > deadline):")
         self._line(f"    context.require_time({node})", self._node)
         self._out.end()
         # Also those that nobody takes: when they are there, nothing is in use any more.
         for name, value in zip(variables, loop.variables, strict=True):
-            if name in self._programs.unsettled:
-                self._programs.settle(name, value)
+            if name in self._programs.maybe_jax:
+                self._programs.make_numpy(name, value)
         return [variables[position] for position in loop.exits]
 
     def _write_moves(
         self, loop: Loop, variables: list[str], following: list[str], fixed: Collection[int]
     ) -> None:
         """Gives the variables their next values, as arrays of NumPy where nodes use them."""
-        unsettled = self._programs.unsettled
+        maybe_jax = self._programs.maybe_jax
         if self._stretches is not None:
             on_host = self._programs.used_by_nodes(loop.condition, fixed)
             on_host |= self._programs.used_by_nodes(loop.body, fixed)
@@ -177,9 +177,9 @@ class _Writer:
                 if value not in on_host
             }
             for value, name, new in zip(loop.variables, variables, following, strict=True):
-                if value in on_host and name != new and new in unsettled | elsewhere:
-                    self._programs.settle(new, value)
-            unsettled |= elsewhere
+                if value in on_host and name != new and new in maybe_jax | elsewhere:
+                    self._programs.make_numpy(new, value)
+            maybe_jax |= elsewhere
         moves = [(a, b) for a, b in zip(variables, following, strict=True) if a != b]
         if moves:
             left, right = ", ".join(a for a, _ in moves), ", ".join(b for _, b in moves)

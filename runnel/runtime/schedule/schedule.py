@@ -152,7 +152,7 @@ class Schedule:
                     waiting.finish()
         except BaseException:
             for waiting in pending.values():
-                waiting.settle()
+                waiting.await_end()
             self._task.take_back(context.drawn)
             raise
         finally:
