@@ -17,23 +17,7 @@ GROUPED = ("ops", "passes", "runtime")
 TABLED = ("passes", "runtime")
 """Folders of which the page lists every file."""
 
-_TIERS = "a segment's instructions and state are in one folder with what chooses between the tiers"
-ALLOWED: dict[tuple[str, str], str] = {
-    (f"runnel.runtime.{module}", f"runnel.runtime.{other}"): _TIERS
-    for module, other in (
-        ("compile.bound_executable", "segment.segment_state"),
-        ("compile.bound_executable", "segment.unconfirmed"),
-        ("compile.bound_executable", "segment.variants"),
-        ("compile.compiler", "segment.code"),
-        ("compile.structured_trace", "segment.code"),
-        ("interpret.interpreted_segment", "segment.code"),
-        ("interpret.interpreted_segment", "segment.segment_state"),
-        ("interpret.interpreter", "segment.code"),
-        ("interpret.program_code", "segment.code"),
-        ("interpret.program_code", "segment.stretch"),
-        ("interpret.structured_code", "segment.stretch"),
-    )
-}
+ALLOWED: dict[tuple[str, str], str] = {}
 """Imports against the order, module by module, each with the reason why it must be."""
 
 NAMES = re.compile(r"`([\w/]+(?:/|\.py))`")

@@ -10,7 +10,6 @@ PACKAGE = Path(__file__).parent.parent / "runnel"
 
 SHARED = {
     "LogicalDevice": "tf.config.experimental has TensorFlow's record of that name",
-    "Loop": "differentiation's is about to be renamed",
 }
 """Names of several classes, each with the reason why it must be."""
 

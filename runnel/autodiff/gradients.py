@@ -19,7 +19,7 @@ from runnel.autodiff.custom_gradient import custom_gradient_function
 from runnel.autodiff.differentiation import differentiation, guards_of
 from runnel.autodiff.loop_gradient import loop_gradients
 from runnel.autodiff.loop_record import records_of
-from runnel.autodiff.loops import Loop, LoopLevel, is_trainable
+from runnel.autodiff.loops import LoopLevel, WalkedLoop, is_trainable
 from runnel.autodiff.stack_gradients import StackGradients
 from runnel.autodiff.zeros import Gradient, completed
 from runnel.graph.conversion import convert_to_tensor
@@ -197,7 +197,7 @@ class _Backward:
         self.has_branches = False
 
     def run(
-        self, targets: Sequence[Tensor], seeds: Sequence[Gradient], also: Sequence[Loop] = ()
+        self, targets: Sequence[Tensor], seeds: Sequence[Gradient], also: Sequence[WalkedLoop] = ()
     ) -> list[Any]:
         """The gradients of the sources.
 
@@ -222,7 +222,7 @@ class _Backward:
             ]
             if op in on_path and (
                 any(total is not None for total in passed)
-                or (isinstance(op, Loop) and op.receives(self.stacks))
+                or (isinstance(op, WalkedLoop) and op.receives(self.stacks))
             ):
                 self._propagate(op, passed, on_path)
         for x in self.sources:
@@ -230,7 +230,7 @@ class _Backward:
                 found[x] = self._sum(x)
         return [found.get(x) for x in self.sources]
 
-    def _schedule(self, targets: Sequence[Tensor], also: Sequence[Loop]) -> list[Any]:
+    def _schedule(self, targets: Sequence[Tensor], also: Sequence[WalkedLoop]) -> list[Any]:
         """The ancestors of the targets, producers first; a loop counts as one of them."""
         producers = self.level.producers
         seen: set[Any] = set()
@@ -265,7 +265,7 @@ class _Backward:
         return aggregate(parts, self.aggregation_method)
 
     def _propagate(self, op: Any, sums: list[Any], on_path: set[Any]) -> None:
-        if isinstance(op, Loop):
+        if isinstance(op, WalkedLoop):
             leads = [t in self.wanted or self.level.producer(t) in on_path for t in op.inputs]
             into = loop_gradients(op, sums, leads, self._walk, self.stacks)
             self._send(op, into, on_path)
@@ -310,7 +310,7 @@ class _Backward:
         if isinstance(op, Operation) and op.op_def.name in CONTROL_FLOW:
             return grad
         analysis = guards_of(self.graph)
-        guards = op.guards() if isinstance(op, Loop) else analysis.in_branches(op.outputs[0])
+        guards = op.guards() if isinstance(op, WalkedLoop) else analysis.in_branches(op.outputs[0])
         if not guards:
             return grad
         missing = analysis.missing(tensor, guards)
@@ -322,7 +322,7 @@ class _Backward:
         seeds: Sequence[Gradient],
         sources: Sequence[Tensor],
         level: LoopLevel,
-        also: Sequence[Loop],
+        also: Sequence[WalkedLoop],
     ) -> list[Any]:
         """The gradients within one iteration of a loop."""
         inner = _Backward(

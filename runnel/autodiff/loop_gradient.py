@@ -17,7 +17,7 @@ from runnel.autodiff.handles import stack_of
 from runnel.autodiff.loop_history import counter_of
 from runnel.autodiff.loop_record import Iterations, LoopRecord, record_of
 from runnel.autodiff.loop_sums import Sum, sum_over_iterations
-from runnel.autodiff.loops import Loop, LoopLevel, dependencies, is_differentiable
+from runnel.autodiff.loops import LoopLevel, WalkedLoop, dependencies, is_differentiable
 from runnel.autodiff.stack_gradients import StackGradients
 from runnel.autodiff.zeros import zeros_for
 from runnel.control_flow.loop_variable import LoopVariable
@@ -28,13 +28,13 @@ from runnel.graph.shapes import Dims, merge_dims
 from runnel.ops.control import identity
 
 Walk = Callable[
-    [Sequence[Tensor], Sequence[Any], Sequence[Tensor], LoopLevel, Sequence[Loop]], list[Any]
+    [Sequence[Tensor], Sequence[Any], Sequence[Tensor], LoopLevel, Sequence[WalkedLoop]], list[Any]
 ]
 """(targets, their gradients, sources, level, loops that receive gradients otherwise) → gradients"""
 
 
 def loop_gradients(
-    loop: Loop,
+    loop: WalkedLoop,
     exit_grads: Sequence[Any],
     leads: Sequence[bool],
     walk: Walk,
@@ -60,7 +60,7 @@ class _LoopGradient:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: WalkedLoop,
         exit_grads: Sequence[Any],
         leads: Sequence[bool],
         walk: Walk,

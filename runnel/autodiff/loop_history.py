@@ -10,7 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from runnel.autodiff.differentiation import guards_of
-from runnel.autodiff.loop_record import Counter, Iterations, LoopRecord, record_of, records_of
+from runnel.autodiff.loop_record import (
+    IterationCounter,
+    Iterations,
+    LoopRecord,
+    record_of,
+    records_of,
+)
 from runnel.control_flow.guards import Guards
 from runnel.control_flow.while_context import WhileContext
 from runnel.graph.constant_value import constant_value
@@ -27,14 +33,14 @@ _NO_LIMIT = -1
 # The loop ---------------------------------------------------------------------------------------
 
 
-def counter_of(record: LoopRecord) -> Counter:
+def counter_of(record: LoopRecord) -> IterationCounter:
     """What counts the iterations that the loop runs: from now on, if nothing did before."""
     if record.counter is None:
         record.counter = _new_counter(record.loop)
     return record.counter
 
 
-def _new_counter(loop: WhileContext) -> Counter:
+def _new_counter(loop: WhileContext) -> IterationCounter:
     around = loop.outer_context.GetWhileContext() if loop.outer_context is not None else None
     of_outer = None if around is None else record_of(around).counter
     waits = [] if of_outer is None else [of_outer.iterations.begin]
@@ -42,7 +48,7 @@ def _new_counter(loop: WhileContext) -> Counter:
     if of_outer is not None:
         guarded = bool(guards_of(loop.graph).in_branches(count))
         of_outer.iterations.end_after(count.op, guarded)
-    return Counter(count, Iterations(loop, begin, step))
+    return IterationCounter(count, Iterations(loop, begin, step))
 
 
 def _keep(record: LoopRecord, value: Tensor, guards: Guards) -> Tensor:

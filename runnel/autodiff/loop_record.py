@@ -47,7 +47,7 @@ class Iterations:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counter:
+class IterationCounter:
     """Counts the iterations of a loop for its gradients: ``count`` is there when it has ended."""
 
     count: Tensor
@@ -59,7 +59,7 @@ class LoopRecord:
     """What differentiation knows of one loop."""
 
     loop: WhileContext
-    counter: Counter | None = None
+    counter: IterationCounter | None = None
     """Made when it is first differentiated."""
     pushes: list[Operation] = field(default_factory=list)
     """What keeps values of its body on stacks."""

@@ -48,7 +48,7 @@ class LoopLevel:
 
     def __init__(self, base: Any = None, boundary: Iterable[Tensor] = ()) -> None:
         self._boundary = frozenset(boundary)
-        self._loops: dict[WhileContext, Loop] = {}
+        self._loops: dict[WhileContext, WalkedLoop] = {}
         self._around: set[Any] = set()
         """The contexts in which ``base`` is."""
         self._base = base
@@ -66,7 +66,7 @@ class LoopLevel:
         starts = [t for v in base.variables for t in (v.merged, v.start) if t is not None]
         return cls(base, starts)
 
-    def producer(self, tensor: Tensor) -> Operation | Loop:
+    def producer(self, tensor: Tensor) -> Operation | WalkedLoop:
         """What makes ``tensor``: an operation of this level, or a loop.
 
         A stack is made by the loop that pushes to it.
@@ -79,7 +79,7 @@ class LoopLevel:
                 return loop
         return self._loop_around(tensor.op.control_flow_context) or tensor.op
 
-    def _loop_around(self, context: Any) -> Loop | None:
+    def _loop_around(self, context: Any) -> WalkedLoop | None:
         """The outermost loop around ``context`` that is inside this level."""
         found: WhileContext | None = None
         while context is not None and context not in self._around:
@@ -89,10 +89,10 @@ class LoopLevel:
         if found is None:
             return None
         if found not in self._loops:
-            self._loops[found] = Loop(found, reachable=context is self._base)
+            self._loops[found] = WalkedLoop(found, reachable=context is self._base)
         return self._loops[found]
 
-    def loop(self, context: WhileContext) -> Loop:
+    def loop(self, context: WhileContext) -> WalkedLoop:
         """The loop of this level in which ``context`` is."""
         found = self._loop_around(context)
         assert found is not None
@@ -102,11 +102,11 @@ class LoopLevel:
         """The producers of ``tensors`` that are not behind the boundary."""
         for tensor in tensors:
             producer = self.producer(tensor)
-            if isinstance(producer, Loop) or tensor not in self._boundary:
+            if isinstance(producer, WalkedLoop) or tensor not in self._boundary:
                 yield producer
 
 
-class Loop:
+class WalkedLoop:
     """A loop, as one operation of a backward walk."""
 
     def __init__(self, context: WhileContext, reachable: bool = True) -> None:

@@ -24,11 +24,10 @@ from runnel.graph.device_set import LogicalDevice
 from runnel.passes.program.program import Node
 from runnel.runtime.compile.compiler import Executable
 from runnel.runtime.compile.spare_buffers import SpareBuffers
+from runnel.runtime.compile.unconfirmed import Unconfirmed
 from runnel.runtime.devices.devices import xla_device
 from runnel.runtime.devices.transfer import put
-from runnel.runtime.segment.segment_state import SegmentState
-from runnel.runtime.segment.unconfirmed import Unconfirmed
-from runnel.runtime.segment.variants import Reshaped, Variant, Variants
+from runnel.runtime.interpret.segment_state import Reshaped, SegmentState
 from runnel.runtime.state.cell import Cell, Undo
 from runnel.runtime.state.step_context import StepContext
 
@@ -41,16 +40,16 @@ Explain = Callable[[Executable, list[Any], StepContext], None]
 class BoundExecutable:
     """An executable, bound to the cells of a session.
 
-    ``borrows`` says whether inputs may be the caller's arrays, which must not be in use when a
-    step ends; ``node`` is what an error names that comes before the call.
+    ``reshaped`` tells whether another step has given a variable another shape than it was compiled
+    for, if that can be. ``borrows`` says whether inputs may be the caller's arrays, which must not
+    be in use when a step ends; ``node`` is what an error names that comes before the call.
     """
 
     def __init__(
         self,
         executable: Executable,
         state: SegmentState,
-        variants: Variants,
-        variant: Variant,
+        reshaped: Callable[[], bool] | None,
         spare: SpareBuffers,
         device: LogicalDevice | None,
         is_accelerator: bool,
@@ -59,8 +58,7 @@ class BoundExecutable:
     ) -> None:
         self._executable = executable
         self._state = state
-        self._variants = variants
-        self._state_shapes = variant.state_shapes
+        self._reshaped = reshaped
         self._spare = spare
         self._device = device
         self._is_accelerator = is_accelerator
@@ -137,7 +135,7 @@ class BoundExecutable:
         Returns the outputs, whether the checks hold, and what a failed one must take back.
         """
         executable, state = self._executable, self._state
-        if self._state_shapes and self._state_shapes != self._variants.state_shapes():
+        if self._reshaped is not None and self._reshaped():
             raise Reshaped
         # The variables' buffers are handed over under the lock: once a step has been
         # dispatched, the buffers that it updates in place are no longer anyone else's.

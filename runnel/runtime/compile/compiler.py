@@ -32,8 +32,8 @@ from runnel.runtime.compile.oversized import require_all_addressable
 from runnel.runtime.compile.structured_trace import StructuredTrace
 from runnel.runtime.devices.device_memory import needed_bytes
 from runnel.runtime.interpret import verification
+from runnel.runtime.interpret.code import Code, Instruction, require_assignable
 from runnel.runtime.interpret.interpreter import as_op_error
-from runnel.runtime.segment.code import Code, Instruction, require_assignable
 from runnel.runtime.state import at_exit
 
 _MAX_FOLDED_ELEMENTS = 1024

@@ -18,7 +18,7 @@ from runnel.passes.program.program import Node
 from runnel.passes.structure.structured import Conditional, Loop, structure_of, touched_by
 from runnel.runtime.compile.buffers import ArrayHandle, Effects, Handle, NotCompilable, StackHandle
 from runnel.runtime.compile.loop_trace import LoopTrace, ProgramState, is_known
-from runnel.runtime.segment.code import Code, TracedCall
+from runnel.runtime.interpret.code import Code, TracedCall
 from runnel.runtime.state.random_streams import skipped
 
 _MAX_ROUNDS = 8

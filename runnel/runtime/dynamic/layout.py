@@ -17,7 +17,7 @@ from runnel.passes.program.program import Node, Program, ValueInfo
 from runnel.passes.program.variable_reads import is_variable_read
 from runnel.passes.structure.frames import Frame, Frames, loop_of
 from runnel.runtime.interpret import verification
-from runnel.runtime.segment.stretch import Stretch
+from runnel.runtime.interpret.stretch import Stretch
 
 PLAIN, CONSTANT, VARIABLE, SWITCH, MERGE, ENTER, EXIT, NEXT, PASS, TRIGGER = range(10)
 BLOCKING, STRETCH = range(10, 12)
@@ -49,7 +49,7 @@ class Task:
 
     __slots__ = (
         *("node", "kind", "rank", "inputs", "first", "last", "call", "stretch", "outputs"),
-        *("merges", "controls", "references", "settles", "target", "is_constant", "infos"),
+        *("merges", "controls", "references", "takes_numpy", "target", "is_constant", "infos"),
         "results",
     )
 
@@ -73,7 +73,7 @@ class Task:
         """Ranks of the nodes that wait for this one without taking a value."""
         self.references = False
         """True when an input may denote a variable that the kernel must not see as such."""
-        self.settles = False
+        self.takes_numpy = False
         """True when an input may be an array of JAX, which the kernel must not see as such."""
         self.target: Layout | None = None
         self.is_constant = False
@@ -268,7 +268,7 @@ class StepLayout:
                     changed = changed or task.results[0] not in found
                     found.update(task.results)
         for task in tasks:
-            task.settles = task.kind in (PLAIN, BLOCKING) and not found.isdisjoint(task.inputs)
+            task.takes_numpy = task.kind in (PLAIN, BLOCKING) and not found.isdisjoint(task.inputs)
         return found
 
     def _add_fetches(self, program: Program, frames: Frames) -> list[tuple[int, int]]:

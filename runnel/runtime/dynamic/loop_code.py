@@ -323,8 +323,8 @@ class _Writer:
             text = f"{assigned}step.compute({bound}, [{', '.join(given)}])"
             self._write(conditions, text, node)
             return
-        if task.settles:
-            given = [self._settled(n, v) for n, v in zip(given, node.inputs, strict=True)]
+        if task.takes_numpy:
+            given = [self._as_numpy(n, v) for n, v in zip(given, node.inputs, strict=True)]
         text = expression(node, given, [self._infos[value] for value in node.inputs]) or ""
         if not text:
             text = f"{self._out.bind('k', task.call)}({', '.join(given)})"
@@ -332,7 +332,7 @@ class _Writer:
         names = [name for name in given if name.isidentifier()]
         self._write(conditions, f"{assigned}{text}", node, names)
 
-    def _settled(self, name: str, value: int) -> str:
+    def _as_numpy(self, name: str, value: int) -> str:
         """An expression for an array of NumPy."""
         if value not in self._step.on_device:
             return name

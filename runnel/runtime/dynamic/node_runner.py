@@ -16,7 +16,7 @@ from runnel.runtime.dynamic.layout import Task
 from runnel.runtime.dynamic.region_state import Reference, RegionState
 from runnel.runtime.interpret import verification
 from runnel.runtime.interpret.interpreter import as_op_error
-from runnel.runtime.segment.stretch import Stretch
+from runnel.runtime.interpret.stretch import Stretch
 from runnel.runtime.state.cell import as_numpy
 from runnel.runtime.state.step_context import StepContext
 
@@ -42,7 +42,7 @@ class NodeRunner:
         written: list[Reference] = []
         assert task.call is not None
         try:
-            if task.settles:
+            if task.takes_numpy:
                 args = list(map(as_numpy, args))
             if task.references:
                 written = self._resolve(task, args)
@@ -104,7 +104,7 @@ class NodeRunner:
         waiter = context.waiter(task.node, (self.unit, self.run, iteration, task, start))
         assert task.call is not None
         try:
-            if task.settles:
+            if task.takes_numpy:
                 args = list(map(as_numpy, args))
             if task.references:
                 self._resolve(task, args)

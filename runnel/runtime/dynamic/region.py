@@ -18,7 +18,7 @@ again when it is taken up.
 
 Nodes are interpreted with NumPy one by one, but two things make that the exception. Nodes of one
 frame that live, wait and compile together are one task, a stretch that is compiled when that pays
-(``passes.clusters.frame_units``, ``runnel.runtime.segment.stretch``). And a loop in which nothing
+(``passes.clusters.frame_units``, ``runnel.runtime.interpret.stretch``). And a loop in which nothing
 waits runs as a whole when all that enters it is there, in the order that pending counts would give
 (``runnel.runtime.dynamic.loop_code``).
 """
@@ -41,7 +41,7 @@ from runnel.runtime.dynamic.layout import DEAD, StepLayout
 from runnel.runtime.dynamic.loop_code import add_functions
 from runnel.runtime.dynamic.region_run import RegionRun
 from runnel.runtime.dynamic.region_state import Reference, RegionState, RegionVariables
-from runnel.runtime.segment.stretch import Stretch, is_worth_it
+from runnel.runtime.interpret.stretch import Stretch, is_worth_it
 from runnel.runtime.segment.tiers import ALWAYS, NEVER, SegmentRunner
 from runnel.runtime.state.step_context import NodeWaiter, StepContext
 from runnel.runtime.state.task_state import TaskState

@@ -14,8 +14,8 @@ from runnel.graph.operation import Operation
 from runnel.graph.shapes import is_fully_defined
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.reached_state import ReachedState
+from runnel.runtime.interpret.code import require_assignable
 from runnel.runtime.interpret.interpreter import missing_variable, uninitialized
-from runnel.runtime.segment.code import require_assignable
 from runnel.runtime.state.cell import Cell, WriterLocks, as_numpy, owned, store_all
 from runnel.runtime.state.step_context import StepContext
 from runnel.runtime.state.task_state import TaskState

@@ -1,1 +1,1 @@
-"""The interpreted tier: NumPy at once, and Python written for loops and conditionals."""
+"""Segments as instructions; the interpreted tier: NumPy at once, Python for loops and branches."""

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from runnel.passes.program.program import Node
+from runnel.runtime.interpret.code import Code
 from runnel.runtime.interpret.interpreter import interpret, interpret_watched, missing_variable
-from runnel.runtime.segment.code import Code
-from runnel.runtime.segment.segment_state import SegmentState
+from runnel.runtime.interpret.segment_state import SegmentState
 from runnel.runtime.state.cell import as_numpy, owned, store_all
 from runnel.runtime.state.step_context import StepContext
 

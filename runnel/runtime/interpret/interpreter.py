@@ -16,7 +16,7 @@ from runnel.passes.program.program import Node
 from runnel.runtime.state.step_context import StepContext
 
 if TYPE_CHECKING:
-    from runnel.runtime.segment.code import Instruction
+    from runnel.runtime.interpret.code import Instruction
 
 
 def interpret(instructions: list[Instruction], slots: list[Any]) -> None:

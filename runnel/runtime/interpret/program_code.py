@@ -1,7 +1,7 @@
 """Python lines for the nodes of a program, as ``runtime.interpret.structured_code`` writes them.
 
 Values are locals, variables' values and random streams too. Kernels are bound to NumPy. A stretch
-(``runtime.segment.stretch``) is one line; what it gives may be an array of JAX, which stretches
+(``runtime.interpret.stretch``) is one line; what it gives may be an array of JAX, which stretches
 take as it is and everything else as an array of NumPy.
 """
 
@@ -27,7 +27,7 @@ from runnel.runtime.interpret.scalar_code import expression, is_number
 from runnel.runtime.state.cell import as_numpy
 
 if TYPE_CHECKING:
-    from runnel.runtime.segment.stretch import Stretch, Stretches
+    from runnel.runtime.interpret.stretch import Stretch, Stretches
 
 WriteNested = Callable[[Node, Collection[int]], Callable[..., Any]]
 """Gives the function of a structured node, whose inputs that are fixed are told."""
@@ -61,7 +61,7 @@ class ProgramWriter:
         self._fixed: Collection[int] = ()
         self._placed: dict[str, str] = {}
         """For what is placed on the device, the name under which it is."""
-        self.unsettled: set[str] = set()
+        self.maybe_jax: set[str] = set()
         """Names of values that may be arrays of JAX."""
 
     # Programs -------------------------------------------------------------------------------
@@ -71,12 +71,12 @@ class ProgramWriter:
         program: Program,
         arguments: Sequence[str],
         fixed: Collection[int] = (),
-        settles: bool = True,
+        fetch_numpy: bool = True,
     ) -> list[str]:
         """Lines that compute the fetches of ``program``; returns their names.
 
-        ``fixed`` are the values that it is fed for which a stretch may be compiled. Unless it
-        ``settles``, fetches may be arrays of JAX.
+        ``fixed`` are the values that it is fed for which a stretch may be compiled. Unless
+        ``fetch_numpy``, fetches may be arrays of JAX.
         """
         names = self._names = dict(zip(program.feeds.values(), arguments, strict=True))
         self._fixed = fixed
@@ -84,7 +84,7 @@ class ProgramWriter:
         parts = self._parts(program, access, fixed)
         uses = _last_uses(program, parts, access)
         on_host = _used_by_nodes(parts)
-        if settles:
+        if fetch_numpy:
             on_host.update(program.fetches)
         for index, part in enumerate(parts):
             if not isinstance(part, Node):
@@ -113,12 +113,12 @@ class ProgramWriter:
             return program.nodes
         return self._stretches.parts(program, access, fixed)
 
-    def settle(self, name: str, value: int) -> None:
+    def make_numpy(self, name: str, value: int) -> None:
         """Makes the value of ``name``, which may be an array of JAX, one of NumPy."""
         kind = "number" if is_number(self._infos[value]) else "array"
         self._out.bind_as(f"as_{kind}", _as_number if kind == "number" else as_numpy)
         self._line(f"{name} = as_{kind}({name})")
-        self.unsettled.discard(name)
+        self.maybe_jax.discard(name)
 
     def place(
         self,
@@ -164,9 +164,9 @@ class ProgramWriter:
         for value in stretch.outputs:
             name = self._names[value] = f"w{value}"
             if value in on_host:
-                self.settle(name, value)
+                self.make_numpy(name, value)
             else:
-                self.unsettled.add(name)
+                self.maybe_jax.add(name)
         self._out.bind_as("as_array", as_numpy)
         for name in written:
             self._line(f"{name} = as_array({name})")
@@ -283,7 +283,7 @@ class ProgramWriter:
         return found
 
     def _kernel(self, node: Node, access: StateAccess) -> Callable[..., Any]:
-        from runnel.runtime.segment.code import check_assigned
+        from runnel.runtime.interpret.code import check_assigned
 
         call = bind(select(node, self._device, INTERPRETED), node, np, check=fail_now)
         if node.op_def.overwrites and node.attrs.get("validate_shape", True):

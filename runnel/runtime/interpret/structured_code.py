@@ -2,9 +2,9 @@
 
 A loop of a step becomes a Python ``while``, a conditional an ``if``; each value is a local variable
 and each node a line, so that an error is the error of the node whose line raised it. What is inside
-is the same as in ``runtime.segment.code``: kernels bound to NumPy, values of variables passed from
-one to the next, random streams that move on. Where something cannot be compiled, the stretches
-between are (``runnel.runtime.segment.stretch``): a stretch is a line.
+is the same as in ``runtime.interpret.code``: kernels bound to NumPy, values of variables passed
+from one to the next, random streams that move on. Where something cannot be compiled, the stretches
+between are (``runnel.runtime.interpret.stretch``): a stretch is a line.
 
     def run(watch, a0, a1, s0):           # inputs, then variables, then random streams
         v3 = a0[()]
@@ -32,7 +32,7 @@ from runnel.runtime.interpret.scalar_code import is_number
 from runnel.runtime.state.step_context import StepContext, now
 
 if TYPE_CHECKING:
-    from runnel.runtime.segment.stretch import Stretches
+    from runnel.runtime.interpret.stretch import Stretches
 
 
 class StructuredCall:
@@ -151,22 +151,22 @@ class _Writer:
         predicate, *extras = self._programs.write(loop.condition, inside, fixed)
         self._test(predicate, loop.condition.fetches[0])
         self._line(f"if not {predicate}: break", self._node)
-        following = self._programs.write(loop.body, [*inside, *extras], fixed, settles=False)
+        following = self._programs.write(loop.body, [*inside, *extras], fixed, fetch_numpy=False)
         self._write_moves(loop, variables, following, fixed)
         self._line("if context.cancelled or (deadline is not None and now() > deadline):")
         self._line(f"    context.require_time({node})", self._node)
         self._out.end()
         # Also those that nobody takes: when they are there, nothing is in use any more.
         for name, value in zip(variables, loop.variables, strict=True):
-            if name in self._programs.unsettled:
-                self._programs.settle(name, value)
+            if name in self._programs.maybe_jax:
+                self._programs.make_numpy(name, value)
         return [variables[position] for position in loop.exits]
 
     def _write_moves(
         self, loop: Loop, variables: list[str], following: list[str], fixed: Collection[int]
     ) -> None:
         """Gives the variables their next values, as arrays of NumPy where nodes use them."""
-        unsettled = self._programs.unsettled
+        maybe_jax = self._programs.maybe_jax
         if self._stretches is not None:
             on_host = self._programs.used_by_nodes(loop.condition, fixed)
             on_host |= self._programs.used_by_nodes(loop.body, fixed)
@@ -177,9 +177,9 @@ class _Writer:
                 if value not in on_host
             }
             for value, name, new in zip(loop.variables, variables, following, strict=True):
-                if value in on_host and name != new and new in unsettled | elsewhere:
-                    self._programs.settle(new, value)
-            unsettled |= elsewhere
+                if value in on_host and name != new and new in maybe_jax | elsewhere:
+                    self._programs.make_numpy(new, value)
+            maybe_jax |= elsewhere
         moves = [(a, b) for a, b in zip(variables, following, strict=True) if a != b]
         if moves:
             left, right = ", ".join(a for a, _ in moves), ", ".join(b for _, b in moves)

@@ -23,11 +23,11 @@ from runnel.graph.device_set import LogicalDevice
 from runnel.passes.program.program import Program
 from runnel.passes.program.variable_reads import value_names
 from runnel.queues.waiter import WAITING
+from runnel.runtime.compile.unconfirmed import Unconfirmed
 from runnel.runtime.devices.transfer import Transfer
 from runnel.runtime.interpret.interpreter import missing_variable
 from runnel.runtime.schedule.unit import BoundUnit, Pending, SegmentUnit
 from runnel.runtime.segment.tiers import SegmentRunner
-from runnel.runtime.segment.unconfirmed import Unconfirmed
 from runnel.runtime.state.step_context import StepContext
 from runnel.runtime.state.task_state import TaskState
 
@@ -152,7 +152,7 @@ class Schedule:
                     waiting.finish()
         except BaseException:
             for waiting in pending.values():
-                waiting.settle()
+                waiting.await_end()
             self._task.take_back(context.drawn)
             raise
         finally:

@@ -17,11 +17,11 @@ from runnel.passes.clusters.units import Unit
 from runnel.passes.program.kernel_call import bind_blocking, select
 from runnel.passes.program.program import Node, ValueInfo
 from runnel.queues.waiter import WAITING
+from runnel.runtime.compile.unconfirmed import Unconfirmed
 from runnel.runtime.devices.transfer import Transfer
 from runnel.runtime.interpret import verification
 from runnel.runtime.interpret.interpreter import as_op_error
 from runnel.runtime.segment.tiers import SegmentRunner
-from runnel.runtime.segment.unconfirmed import Unconfirmed
 from runnel.runtime.state.step_context import NodeWaiter, StepContext
 
 Pending = dict[int, Unconfirmed]

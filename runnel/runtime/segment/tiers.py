@@ -27,6 +27,7 @@ from runnel.passes.structure.structured import nested_nodes, structure_of
 from runnel.runtime.compile.buffers import NotCompilable
 from runnel.runtime.compile.loop_watch import watched
 from runnel.runtime.compile.spare_buffers import SpareBuffers
+from runnel.runtime.compile.unconfirmed import Unconfirmed
 from runnel.runtime.devices.device_memory import (
     device_error,
     forget_lost,
@@ -34,13 +35,12 @@ from runnel.runtime.devices.device_memory import (
     require_memory,
 )
 from runnel.runtime.devices.devices import compiles_for_host, xla_device
+from runnel.runtime.interpret.code import Code, Passed, lower, pass_state
 from runnel.runtime.interpret.interpreted_segment import InterpretedSegment
-from runnel.runtime.segment.code import Code, Passed, lower, pass_state
+from runnel.runtime.interpret.segment_state import Reshaped, SegmentState
+from runnel.runtime.interpret.stretch import Stretches
 from runnel.runtime.segment.cut_segment import CutSegment, cut_around
-from runnel.runtime.segment.segment_state import SegmentState
-from runnel.runtime.segment.stretch import Stretches
-from runnel.runtime.segment.unconfirmed import Unconfirmed
-from runnel.runtime.segment.variants import Reshaped, Variant, Variants
+from runnel.runtime.segment.variants import Variant, Variants
 from runnel.runtime.state.cell import held_within
 from runnel.runtime.state.step_context import StepContext
 from runnel.runtime.state.task_state import TaskState
@@ -64,7 +64,7 @@ class SegmentRunner:
     """A segment bound to the state of a session.
 
     ``borrows`` says whether inputs may be the caller's arrays, which must not be in use when a
-    step ends. One that ``passes_state`` is a function of values (``runtime.segment.stretch``):
+    step ends. One that ``passes_state`` is a function of values (``runtime.interpret.stretch``):
     ``passed`` is the state that it takes and gives.
     """
 
@@ -316,8 +316,7 @@ class SegmentRunner:
         return BoundExecutable(
             executable,
             self.state,
-            self._variants,
-            variant,
+            partial(self._variants.reshaped, variant) if variant.state_shapes else None,
             self._spare,
             self.segment.device,
             self._device != "CPU",

@@ -26,10 +26,6 @@ _MAX_SPECIALIZED_BYTES = 1 << 12
 Shapes = tuple[tuple[int, ...], ...]
 
 
-class Reshaped(Exception):
-    """Another step has given a variable another shape meanwhile."""
-
-
 class Variant:
     """A segment for one signature: what interpreting it has cost, its compiled form if any."""
 
@@ -119,6 +115,10 @@ class Variants:
     def state_shapes(self) -> Shapes:
         """The present shapes of the variables whose shape may change."""
         return tuple([np.shape(cell.value) for cell in self._changing])
+
+    def reshaped(self, variant: Variant) -> bool:
+        """True when a variable has another shape now than ``variant`` is for."""
+        return variant.state_shapes != self.state_shapes()
 
     @property
     def are_compiled(self) -> bool:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from runnel.graph.operation import Operation
+from runnel.runtime.interpret.code import Code
 from runnel.runtime.interpret.interpreter import missing_variable
-from runnel.runtime.segment.code import Code
 from runnel.runtime.state.cell import Cell, WriterLocks
 from runnel.runtime.state.task_state import TaskState
+
+
+class Reshaped(Exception):
+    """Another step has given a variable another shape meanwhile."""
 
 
 class SegmentState:

@@ -25,7 +25,7 @@ from runnel.passes.program.state_access import StateAccess
 from runnel.passes.structure.structured import structure_of
 from runnel.runtime.devices.devices import xla_device
 from runnel.runtime.devices.transfer import put
-from runnel.runtime.segment.code import Passed
+from runnel.runtime.interpret.code import Passed
 from runnel.runtime.state.step_context import StepContext
 
 _FEW_NODES = 3

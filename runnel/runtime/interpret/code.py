@@ -27,7 +27,7 @@ from runnel.runtime.interpret import verification
 from runnel.runtime.interpret.structured_code import StructuredCall
 
 if TYPE_CHECKING:
-    from runnel.runtime.segment.stretch import Stretches
+    from runnel.runtime.interpret.stretch import Stretches
 
 
 class Instruction(NamedTuple):

@@ -32,7 +32,7 @@ class Unconfirmed:
             if hasattr(array, "block_until_ready"):
                 array.block_until_ready()
 
-    def settle(self) -> None:
+    def await_end(self) -> None:
         """Waits, whatever the outcome: the step has failed elsewhere; a failed check is undone."""
         with suppress(Exception):
             self.finish()
