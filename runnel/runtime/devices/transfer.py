@@ -41,7 +41,12 @@ class Transfer:
         self._target: Any = None
 
     def start(self, value: Any) -> Any:
-        """``value`` as the receiver takes it; the copy may still be on its way."""
+        """``value`` as the receiver takes it; the copy may still be on its way.
+
+        What a branch that was not taken leaves, None, crosses as it is.
+        """
+        if value is None:
+            return None
         if self.by_value:
             if hasattr(value, "copy_to_host_async"):
                 value.copy_to_host_async()  # nothing to do where it is in the host's memory
