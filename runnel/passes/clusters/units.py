@@ -293,6 +293,8 @@ class _Cutting:
                     units = units_of[other]
                     # A write waits for every read before it, also those that groups have copied.
                     if node not in self._next_writes.get(other, ()):
+                        if unit in units:
+                            continue  # a constant is in every segment that uses it
                         inside = [u for u in units if own is not None and held[u][0] == own]
                         units = (inside or units)[:1]
                     needs[unit].update(u for u in units if u != unit)
