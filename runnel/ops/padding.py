@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from runnel.graph.array_size import require_addressable
 from runnel.graph.constant_value import constant_value
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Tensor
@@ -53,6 +54,7 @@ def _(xp, x, multiples):
             f"multiples must be one number, not negative, for each of {x.ndim} dimensions, but "
             f"are {times}",
         )
+    require_addressable([n * t for n, t in zip(x.shape, times)], x.dtype.itemsize)
     return xp.tile(x, times)
 
 

@@ -52,11 +52,6 @@ CASES: dict[str, Callable[[Fed], Any]] = {
     "broadcast_to, summed": lambda fed: tf.reduce_sum(
         tf.broadcast_to(fed(1.0, tf.float32), fed([HUGE, 2**5]))
     ),
-    "broadcast together": lambda fed: (
-        fed(np.zeros((2**20, 1, 1)), tf.float32)
-        * fed(np.zeros((1, 2**20, 1)), tf.float32)
-        * fed(np.zeros((1, 1, 2**22)), tf.float32)
-    ),
     "meshgrid": lambda fed: tf.meshgrid(*[fed(np.zeros(2**22), tf.float32)] * 3),
     "tile": lambda fed: tf.tile(fed([1.0, 2.0], tf.float32), fed([2**63 - 1])),
     "tile, two dimensions": lambda fed: tf.tile(fed([[1.0, 2.0]], tf.float32), fed([HUGE, HUGE])),

@@ -111,9 +111,7 @@ class Liveness:
     def _visit_child(self, child: Frame) -> None:
         self.predicate.pop(child, None)
         conditions = ALWAYS.union(*(self.of[enter] for enter in child.enters))
-        variables = [enter for enter in child.enters if not enter.attrs["is_constant"]]
-        # A loop into which something dead comes does not run, whatever else enters it.
-        together = all(side >= 0 for enter in variables for _, side in self.of[enter])
+        together = self._runs_under(child, conditions)
         if together:
             self._begin(child, together)
             self._visit_frame(child)
@@ -124,6 +122,34 @@ class Liveness:
         regular = together and self._is_regular(child)
         for node in self._exits[child]:
             self._of_value[node.outputs[0]] = conditions if regular else frozenset({(node, -1)})
+
+    def _runs_under(self, child: Frame, conditions: Conditions) -> bool:
+        """True when ``child`` runs if all that enters it is alive, and otherwise not at all."""
+        variables = [enter for enter in child.enters if not enter.attrs["is_constant"]]
+        if any(side < 0 for enter in variables for _, side in self.of[enter]):
+            return False
+        if all(self.of[enter] == conditions for enter in variables):
+            return True
+        # What enters dead keeps the loop from running where the predicate is made of it.
+        wanted = [
+            value
+            for item in child.items
+            if isinstance(item, Node) and item.op_def.name == "LoopCond"
+            for value in item.inputs
+        ]
+        seen: set[int] = set()
+        deciding = ALWAYS
+        while wanted:
+            value = wanted.pop()
+            producer = self._producers.get(value)
+            if value in seen or producer is None or producer.op_def.name in NEXT_ITERATIONS:
+                continue
+            seen.add(value)
+            if producer.op_def.name in ENTERS:
+                deciding |= self.of[producer]
+            else:
+                wanted += producer.inputs
+        return deciding == conditions
 
     def _begin(self, child: Frame, together: bool) -> None:
         """Notes the values that an iteration begins with."""

@@ -11,7 +11,7 @@ behind a ``Switch`` for each of its conditions, since compiled code has no dead 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from runnel.graph.registry import get_op_def
 from runnel.ops.control_flow import EXITS, MERGES, SWITCHES
@@ -124,10 +124,45 @@ class DynamicParts:
                 for source in joined:
                     if source in root and level[source] == level[item]:
                         root[leader(source)] = item
+        # Two in which effects alternate are one: neither could run before the other.
+        while (circle := self._circle(root, leader, level, after)) is not None:
+            for item in circle[1:]:
+                root[item] = circle[0]
         parts: dict[tuple[int, Item], list[Item]] = {}
         for item in root:
             parts.setdefault((level[item], leader(item)), []).append(item)
         return [parts[key] for key in sorted(parts, key=lambda key: key[0])]
+
+    @staticmethod
+    def _circle(
+        members: Iterable[Item],
+        leader: Callable[[Item], Item],
+        level: dict[Item, int],
+        after: dict[Item, list[Item]],
+    ) -> list[Item] | None:
+        """Leaders of parts of one level whose effects come after one another's, in a circle."""
+        inside = set(members)
+        earlier: dict[Item, dict[Item, None]] = {leader(item): {} for item in inside}
+        for item in inside:
+            for other in after.get(item, ()):
+                if other in inside and level[other] == level[item]:
+                    if leader(other) is not leader(item):
+                        earlier[leader(item)][leader(other)] = None
+        done: set[Item] = set()
+        for start in earlier:
+            path: list[Item] = []
+            stack: list[tuple[Item, bool]] = [(start, False)]
+            while stack:
+                item, left = stack.pop()
+                if left:
+                    done.add(path.pop())
+                elif item in path:
+                    return path[path.index(item) :]
+                elif item not in done:
+                    path.append(item)
+                    stack.append((item, True))
+                    stack += [(other, False) for other in earlier[item]]
+        return None
 
     def _region(self, members: list[Item]) -> Item:
         inside = {node for member in members for node in self._nodes_of[member]}
