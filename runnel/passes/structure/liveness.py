@@ -16,6 +16,7 @@ conditions (``passes.clusters.frame_units``, ``runtime.dynamic.loop_code``).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from runnel.ops.control_flow import ENTERS, EXITS, MERGES, NEXT_ITERATIONS, SWITCHES
@@ -25,7 +26,7 @@ from runnel.passes.structure.frames import Frame, Frames
 
 Condition = tuple[Any, int]
 """A predicate's value number and the way it came out; or a node that tells when it runs, and a
-negative number."""
+negative number; or a value from outside, likewise."""
 Conditions = frozenset[Condition]
 ALWAYS: Conditions = frozenset()
 
@@ -33,13 +34,16 @@ ALWAYS: Conditions = frozenset()
 class Liveness:
     """The conditions of every node, and the predicates of the frames that are regular."""
 
-    def __init__(self, program: Program, frames: Frames) -> None:
+    def __init__(self, program: Program, frames: Frames, uncertain: Iterable[int] = ()) -> None:
+        """``uncertain`` are the values from outside that may be dead."""
         self._frames = frames
         self._producers = program.producers()
         self._infos = program.infos
         self.of: dict[Node, Conditions] = {}
         """Conditions under which each node is alive, in an iteration of its frame."""
-        self._of_value: dict[int, Conditions] = {}
+        self._of_value: dict[int, Conditions] = {
+            value: frozenset({(("fed", value), -1)}) for value in uncertain
+        }
         self._exits: dict[Frame, list[Node]] = {frame: [] for frame in frames.frames}
         for node, frame in frames.runs_in.items():
             if node.op_def.name in EXITS:

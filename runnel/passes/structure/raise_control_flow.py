@@ -82,8 +82,8 @@ def _raised(
     """The raised program; None when something more is to be left dynamic, which is noted."""
     raising = Raising(program, swaps)
     _note_variables(raising)
-    outermost = _FrameRaiser(raising, frames, liveness, frames.outermost, left, spans)
     try:
+        outermost = _FrameRaiser(raising, frames, liveness, frames.outermost, left, spans)
         items, after = outermost.dynamic.contracted(outermost.items)
         items = raise_conditionals(raising, outermost.merges, items, 0, after=after)
     except NotWellFormed as reason:
@@ -196,8 +196,10 @@ class _FrameRaiser:
             if liveness.of_value(value):
                 left.branches.add(left.groups.of(self._producers[value]))
         for entry in self._frame.items:
-            if isinstance(entry, Node) and entry.op_def.blocking and liveness.of[entry]:
-                left.branches.add(left.groups.of(entry))
+            if isinstance(entry, Node) and (conditions := liveness.of[entry]):
+                never = len({predicate for predicate, _ in conditions}) < len(conditions)
+                if entry.op_def.blocking or never:  # in two branches that exclude each other
+                    left.branches.add(left.groups.of(entry))
         for node in liveness.merges:
             if self._frames.runs_in[node] is self._frame and self._merges_references(node):
                 left.branches.add(left.groups.of(node))

@@ -37,7 +37,9 @@ class DynamicParts:
         return value in self._made
 
     def is_copied(self, switch: Node) -> bool:
-        """True for a Switch whose predicate is the same for everyone."""
+        """True for a Switch whose predicate is the same for everyone, and that only they take."""
+        if not set(switch.outputs).isdisjoint(self._raising.program.fetches):
+            return False
         return all(side >= 0 for _, side in self._liveness.of_value(switch.outputs[0]))
 
     def exits(self, loop: Frame) -> list[Node]:
@@ -172,7 +174,7 @@ class DynamicParts:
         ends = [m.node for m in members if m.node.op_def.name in MERGES]
         op = (ends or [members[0].node])[0].op
         rank = max(member.rank for member in members)
-        region = Dynamic(inputs, program)
+        region = Dynamic(inputs, program, frozenset(builder.uncertain))
         return self._raising.absorb(members, op, region, inputs, outputs, rank)
 
 
@@ -196,6 +198,8 @@ class _RegionBuilder:
         self._guards: dict[tuple[int, Conditions], int] = {}
         self._feeds: dict[int, int] = {}
         self._variables: set[int] = set()
+        self.uncertain: set[int] = set()
+        """Values from outside that may be dead."""
 
     def program(self) -> Program:
         raising = self._raising
@@ -248,7 +252,9 @@ class _RegionBuilder:
         self._feeds[value] = value
         conditions = self._liveness.of_value(value)
         if not conditions or value in self._dynamic:
-            return value  # what a region gives is dead where it is not alive
+            if conditions:  # what a region gives is dead where it is not alive
+                self.uncertain.add(value)
+            return value
         return self._guarded(value, conditions, producer)
 
     def _guarded(self, value: int, conditions: Conditions, near: Node | None) -> int:

@@ -77,11 +77,12 @@ class Dynamic:
     """A part of a step that runs by pending counts: primitives, and what they control.
 
     The node takes ``inputs``, which ``program`` is fed, and gives what that fetches. A value that a
-    branch did not make is dead: None, in both directions.
+    branch did not make is dead: None, in both directions. ``uncertain`` inputs may be.
     """
 
     inputs: tuple[int, ...]
     program: Program
+    uncertain: frozenset[int] = frozenset()
 
     @property
     def programs(self) -> tuple[Program]:

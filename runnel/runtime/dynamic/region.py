@@ -36,6 +36,7 @@ from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import StateAccess
 from runnel.passes.structure.frames import Frame, Frames
 from runnel.passes.structure.liveness import Liveness
+from runnel.passes.structure.structured import Dynamic
 from runnel.queues.waiter import WAITING
 from runnel.runtime.dynamic.layout import DEAD, StepLayout
 from runnel.runtime.dynamic.loop_code import add_functions
@@ -55,26 +56,23 @@ class DynamicRegion:
 
     def __init__(
         self,
-        program: Program,
-        inputs: Sequence[int],
+        region: Dynamic,
         task: TaskState,
         device: str,
         mode: str,
         device_of: Mapping[Node, LogicalDevice] | None = None,
     ) -> None:
-        """``inputs`` are the fed values by position; ``program`` fetches what the region gives.
-
-        ``device_of`` says where each node is, if there are several devices.
-        """
+        """``device_of`` says where each node is, if there are several devices."""
+        program = region.program
         self._task = task
         self._program = program
-        self._inputs = inputs
+        self._inputs = region.inputs
         self._device = device
         self._mode = mode
         self.runners: list[SegmentRunner] = []
         """What runs the stretches."""
         frames = Frames(program)
-        liveness = Liveness(program, frames)
+        liveness = Liveness(program, frames, region.uncertain)
         units: Mapping[Frame, Sequence[Unit]] = {f: f.items for f in frames.frames}
         if mode != NEVER:
             worth = partial(is_worth_it, device=device, always=mode == ALWAYS)

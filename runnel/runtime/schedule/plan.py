@@ -169,7 +169,7 @@ class StepPlan:
         return RegionUnit(
             unit,
             place,
-            DynamicRegion(region.program, region.inputs, self._task, device, self._mode, placed),
+            DynamicRegion(region, self._task, device, self._mode, placed),
         )
 
     def run(self, feeds: list[Any], context: StepContext) -> list[Any]:
