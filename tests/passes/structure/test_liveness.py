@@ -273,6 +273,31 @@ def test_a_loop_whose_variables_do_not_enter_together_is_not_regular():
     assert found.value(results[0]) != found.value(results[1])
 
 
+def test_a_loop_runs_where_what_its_predicate_is_made_of_is_alive():
+    """A loop with a variable from outside, whose limit is made in a branch, runs in the branch."""
+    (p,) = predicates("p")
+    limit = switch(tf.constant(5), p)[1]
+    start = enter(tf.constant(0), "loop")
+    other = enter(limit, "loop")
+    i, _ = merge([start, start])
+    j, _ = merge([other, other])
+    goes_on = i < j
+    condition = loop_cond(goes_on)
+    stop, on = switch(i, condition)
+    other_stop, other_on = switch(j, condition)
+    one = enter(tf.constant(1), "loop", is_constant=True)
+    i.op._update_input(1, next_iteration(on + one))
+    j.op._update_input(1, next_iteration(other_on))
+    results = [exit(stop), exit(other_stop)]
+    after = [tf.identity(result) for result in results]
+    found = Found(after, [p])
+    assert found.predicate("loop") == found.number[goes_on]
+    assert found.of(after[0]) == found.of(after[1]) == found.when(p=1)
+    ended = merge([tf.constant(-1) + switch(tf.constant(0), p)[0], after[0]])[0]
+    with tf.Session() as sess:
+        assert [sess.run(ended, {p: value}) for value in (True, False)] == [5, -1]
+
+
 def test_a_loop_that_goes_on_against_its_predicate_is_not_regular():
     entered = enter(tf.constant(0), "loop")
     merged, _ = merge([entered, entered])
