@@ -4,6 +4,7 @@
 """
 
 import contextlib
+from typing import Any
 
 import numpy as np
 
@@ -273,7 +274,7 @@ tf.random_uniform(tf.shape(DSEQ))
 """.strip().splitlines()
 
 
-def _inputs(tf):
+def _inputs(tf: Any) -> "dict[str, Any]":
     """The tensors and variables that the calls take."""
     return {
         "tf": tf,
@@ -293,7 +294,7 @@ def _inputs(tf):
     }
 
 
-def counted(tf, call):
+def counted(tf: Any, call: str) -> "list[Any]":
     """How many operations ``call`` makes, and the seeds of its random ones, less those before."""
     with tf.Graph().as_default() as graph:
         tf.set_random_seed(1)
@@ -309,7 +310,7 @@ def counted(tf, call):
         return [graph._last_id - before, seeds]
 
 
-def drawn(tf):
+def drawn(tf: Any) -> "dict[str, Any]":
     """The first numbers of a plain program that sets the graph's seed only, by name."""
     with tf.Graph().as_default() as graph:
         tf.set_random_seed(7)

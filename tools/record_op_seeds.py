@@ -13,10 +13,11 @@ import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(ROOT, "tests"))
+sys.path.insert(0, ROOT)
 
 import tensorflow as tf  # noqa: E402
-from op_seeds import CALLS, counted, drawn  # noqa: E402
+
+from tests.op_seeds import CALLS, counted, drawn  # noqa: E402
 
 
 def main() -> None:
