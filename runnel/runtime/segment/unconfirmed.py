@@ -22,8 +22,12 @@ class Unconfirmed:
     def confirm(self) -> None:
         """Waits for the checks, if there are any; raises when one has failed."""
         if self._check is not None:
-            self._check()
-            self._check = None  # not before: a wait that was interrupted is repeated
+            try:
+                self._check()
+            except Exception:
+                self._check = None  # but a wait that was interrupted is repeated
+                raise
+            self._check = None
 
     def finish(self) -> None:
         """Waits for everything; raises what went wrong."""

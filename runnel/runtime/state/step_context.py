@@ -17,14 +17,19 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from typing import Any
 
 from runnel.graph import errors
+from runnel.graph.operation import Operation
 from runnel.passes.program.program import Node
 from runnel.queues.waiter import Outputs, Waiter
 from runnel.runtime.state.resources import Resources
 
 now = time.monotonic
+
+LOOK_SECONDS = 0.02
+"""For how long a step waits for another thread before it looks whether it may go on."""
 
 _numbers = itertools.count(1)
 _LIMIT = (
@@ -114,14 +119,30 @@ class StepContext:
 
     def require_time(self, node: Node) -> None:
         """An error when the step has to stop before ``node`` runs, or goes on."""
+        if self.must_stop():
+            raise self._stopped(node.op)
+
+    def _stopped(self, op: Operation) -> errors.OpError:
         if self.cancelled is not None:
-            raise errors.CancelledError(
-                None, node.op, f"The step was cancelled before {node.op.name!r}: {self.cancelled}"
-            )
-        if self.deadline is not None and now() > self.deadline:
-            raise errors.DeadlineExceededError(
-                None, node.op, f"The step ran out of time before {node.op.name!r}. {_LIMIT}"
-            )
+            message = f"The step was cancelled before {op.name!r}: {self.cancelled}"
+            return errors.CancelledError(None, op, message)
+        message = f"The step ran out of time before {op.name!r}. {_LIMIT}"
+        return errors.DeadlineExceededError(None, op, message)
+
+    def await_ready(self, value: Any, op: Operation) -> None:
+        """Waits for a value that a device may still be computing, for ``op``.
+
+        An error when the step has to stop before that. A value that another step has taken over
+        meanwhile counts as there.
+        """
+        with contextlib.suppress(RuntimeError):
+            if not hasattr(value, "is_ready") or value.is_ready():
+                return
+            waiting = in_thread(value.block_until_ready)
+            while not waiting.done():
+                if self.must_stop():
+                    raise self._stopped(op)
+                wait([waiting], self.patience(LOOK_SECONDS))
 
     def patience(self, most: float) -> float:
         """The seconds to wait before the next look: ``most``, or what the deadline leaves."""
@@ -188,6 +209,27 @@ class StepContext:
             if waiter.place is not None:
                 waiter.place.cancel(waiter)
         self.outstanding = None
+
+
+def in_thread(function: Callable[[], Any]) -> Future[Any]:
+    """What becomes of ``function``, called by a thread of its own: nothing interrupts that."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run).start()
+    return future
+
+
+def await_future(future: Future[Any], context: StepContext, node: Node) -> None:
+    """Waits for what another thread does; an error when the step has to stop before that."""
+    while not future.done():
+        context.require_time(node)
+        wait([future], context.patience(LOOK_SECONDS))
 
 
 class RunningSteps:
