@@ -23,7 +23,7 @@ from runnel.graph.device_set import LogicalDevice
 from runnel.passes.program.program import Node
 from runnel.runtime.compile.compiler import Executable
 from runnel.runtime.compile.spare_buffers import SpareBuffers
-from runnel.runtime.compile.watch import Run, was_interrupted
+from runnel.runtime.compile.watch import Run, await_array, was_interrupted
 from runnel.runtime.devices.devices import xla_device
 from runnel.runtime.devices.transfer import put
 from runnel.runtime.segment.segment_state import SegmentState
@@ -76,8 +76,6 @@ class BoundExecutable:
         self._draws_by_data = None in executable.drawn
         self._was_called = False
         self._is_pure = not (state.loads or state.written)
-        self._seconds: float | None = None
-        """How long the last call took that asked whether to go on."""
         self._donated = [state.load_cells[i] for i in executable.donated]
         self._kept = [state.load_cells[i] for i in executable.kept]
 
@@ -160,12 +158,16 @@ class BoundExecutable:
         try:
             with state.task.lock:
                 outputs, holds, undo = self._call(arguments, run)
-            if run is not None and self._executable.asks:
-                self._seconds = run.await_end(holds, self._seconds)
+            interrupts: list[BaseException] = []
+            if self._takes_back or self._draws_by_data:
+                interrupted = interrupts.append if run is None else run.interrupted
+                await_array(outputs[-1] if holds is None else holds, interrupted)
             if self._draws_by_data:
                 outputs = self._advance_streams(outputs, undo)
             if self._takes_back and not np.asarray(holds):
                 self._state.task.take_back(undo)
+            if interrupts:
+                raise interrupts[0]
             return outputs, holds, undo
         finally:
             deque(release, 0)
@@ -247,7 +249,7 @@ class BoundExecutable:
         self, run: Run, holds: Any, undo: list[Undo], inputs: list[Any], explain: Explain
     ) -> None:
         """Waits for a call that asks; one that was stopped, or failed, is taken back."""
-        self._seconds = run.await_end(holds, self._seconds)
+        await_array(holds, run.interrupted)
         run.end()
         succeeded = bool(np.asarray(holds))
         if not succeeded:

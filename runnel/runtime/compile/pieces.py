@@ -13,9 +13,10 @@ from math import prod
 from typing import Any
 
 from runnel.runtime.compile.watch import Asker
-from runnel.runtime.compile.work_estimate import equation_seconds, has_loop
+from runnel.runtime.compile.work_estimate import equation_seconds, has_loop, is_heavy
 
 _PIECE_SECONDS = 0.1
+_MANY_EQUATIONS = 64
 
 
 def run_in_pieces(jaxpr: Any, platform: str, arguments: Sequence[Any], asker: Asker) -> list[Any]:
@@ -69,12 +70,17 @@ def _apart(equations: Sequence[Any], go_on: Any, literal: type) -> tuple[list[An
 
 
 def _cut(equations: Sequence[Any], platform: str) -> list[list[Any]]:
-    """Consecutive pieces; a loop is one by itself."""
+    """Consecutive pieces; a loop is one by itself.
+
+    XLA fuses small operations with one another, and keeps what a heavy one takes and gives in
+    memory. So a piece begins with a heavy one, or when it would have become very large.
+    """
     pieces: list[list[Any]] = [[]]
     seconds = 0.0
     for equation in equations:
         more = _PIECE_SECONDS if has_loop(equation) else equation_seconds(equation, platform)
-        if pieces[-1] and seconds + more > _PIECE_SECONDS:
+        may_begin = is_heavy(equation) or len(pieces[-1]) > _MANY_EQUATIONS
+        if pieces[-1] and may_begin and seconds + more > _PIECE_SECONDS:
             pieces.append([])
             seconds = 0.0
         pieces[-1].append(equation)

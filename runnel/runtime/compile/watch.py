@@ -33,8 +33,6 @@ LONG_SECONDS = 0.25
 SHARED_SECONDS = 0.02
 """The same for one of many calls of a step, which are started one after the other."""
 _MOST = 1 << 30
-_SHORT_CALL = 0.002
-"""Seconds of a call that is waited for without looking at the step, if the last was as short."""
 _INLINE_FLOPS = 1_000
 
 _numbers = itertools.count(1)
@@ -44,29 +42,16 @@ _running: dict[int, Run] = {}
 class Run:
     """One call of a compiled segment that asks; ``number`` is the argument that tells it which."""
 
-    __slots__ = ("number", "context", "asked", "interrupt", "_begun")
+    __slots__ = ("number", "context", "asked", "interrupt")
 
     def __init__(self, context: StepContext) -> None:
         self.context = context
         self.interrupt: BaseException | None = None
         """What a signal handler raised while the call was being waited for."""
-        self.asked = self._begun = time.perf_counter()
+        self.asked = time.perf_counter()
         number = next(_numbers) % (1 << 31)
         self.number = np.int32(number)
         _running[number] = self
-
-    def await_end(self, array: Any, last_seconds: float | None) -> float:
-        """Waits for the call that makes ``array``; the seconds since it began.
-
-        An interrupt stops the call, and is kept until the call has ended. It is seen at once,
-        unless the last call was very short: waiting for a short one costs nothing extra.
-        """
-        is_main = threading.current_thread() is threading.main_thread()
-        if is_main and (last_seconds is None or last_seconds > _SHORT_CALL):
-            if not array.is_ready():
-                self.result_of(array.block_until_ready)
-        array.block_until_ready()
-        return time.perf_counter() - self._begun
 
     def result_of(self, function: Callable[[], Any]) -> Any:
         """The result of ``function``, on another thread; an interrupt has the call stop."""
@@ -79,13 +64,25 @@ class Run:
         return future.result()
 
     def interrupted(self, interrupt: BaseException) -> None:
-        """Has the call stop, for what a signal handler raised."""
+        """Has the call stop, for what a signal handler raised; that is raised when it has."""
         self.interrupt = interrupt
         self.context.cancel("it was interrupted")
 
     def end(self) -> None:
         """Forgets the call."""
         _running.pop(int(self.number), None)
+
+
+def await_array(array: Any, interrupted: Callable[[BaseException], None]) -> None:
+    """Waits for what a call makes to the end; ``interrupted`` is told of an interrupt."""
+    while True:
+        try:
+            array.block_until_ready()
+            break
+        except BaseException as error:
+            if isinstance(error, Exception) and array.is_ready():
+                raise  # the device failed
+            interrupted(error)
 
 
 def _next_quantum(number: int, count: int) -> int:

@@ -17,11 +17,12 @@ _EQUATION_SECONDS = {"cpu": 3e-9}
 _CACHE_BYTES = 1 << 20
 _CACHE_TIMES_FASTER = 5
 """How much faster than memory a cache is, which small arrays stay in."""
-_LINALG = frozenset(
-    {"cholesky", "eigh", "eig", "lu", "qr", "geqrf", "geqp3", "householder_product", "schur"}
+_HEAVY = frozenset(
+    {"dot_general", "conv_general_dilated", "sort", "scan", "while"}
+    | {"cholesky", "eigh", "eig", "lu", "qr", "geqrf", "geqp3", "householder_product", "schur"}
     | {"svd", "triangular_solve", "tridiagonal", "hessenberg", "ffi_call", "custom_call"}
 )
-"""What does about as much work as a product of arrays of these sizes, or more."""
+"""What has a kernel of its own. Linear algebra does the work of a product of such arrays."""
 
 
 def seconds_of(jaxpr: Any, platform: str) -> float:
@@ -72,6 +73,13 @@ def has_loop(equation: Any) -> bool:
     return any(has_loop(e) for jaxpr in inner_jaxprs(equation) for e in jaxpr.eqns)
 
 
+def is_heavy(equation: Any) -> bool:
+    """True for what has a kernel of its own, or for something that is in it."""
+    if equation.primitive.name in _HEAVY:
+        return True
+    return any(is_heavy(e) for jaxpr in inner_jaxprs(equation) for e in jaxpr.eqns)
+
+
 def _flops(name: str, equation: Any, sizes: list[int]) -> float:
     """Floating-point operations, where they and not memory take the time; 0 elsewhere."""
     if name == "dot_general":
@@ -82,6 +90,6 @@ def _flops(name: str, equation: Any, sizes: list[int]) -> float:
         numbers = equation.params["dimension_numbers"]
         dims = equation.invars[1].aval.shape
         return 2.0 * sizes[-1] * prod(dims) / max(dims[numbers.rhs_spec[0]], 1)
-    if name in _LINALG:
+    if name in _HEAVY and name != "sort":
         return 2.0 * sqrt(prod(float(max(size, 1)) for size in sorted(sizes)[-3:]))
     return 0.0

@@ -197,7 +197,7 @@ class SegmentRunner:
             outputs, unconfirmed = executable.start(inputs, self._explain_failure, context)
             if unconfirmed is not None:
                 if started is None:
-                    unconfirmed.finish()
+                    unconfirmed.finish_for_good()
                 else:
                     started.append(unconfirmed)
             return outputs

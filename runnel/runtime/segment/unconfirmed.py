@@ -36,6 +36,14 @@ class Unconfirmed:
             if hasattr(array, "block_until_ready"):
                 array.block_until_ready()
 
+    def finish_for_good(self) -> None:
+        """:meth:`finish`; an interrupt is raised when nothing is in use any more."""
+        try:
+            self.finish()
+        except BaseException:
+            self.settle()
+            raise
+
     def settle(self) -> None:
         """Waits, whatever the outcome: the step has failed elsewhere; a failed check is undone."""
         with suppress(Exception):

@@ -168,6 +168,8 @@ class StepContext:
         if not self._arrived:
             with self.steps.sleeper(self):
                 self._sleep(self._arrived)
+        if self.cancelled is not None and self._arrived[0].error is not None:
+            raise self._cancelled()  # closing a session also takes away what its steps wait for
         waiter = self._arrived.popleft()
         if self.outstanding is not None:
             self.outstanding.pop(waiter, None)
@@ -181,9 +183,7 @@ class StepContext:
         wake = self._wake
         while not arrived:
             if self.cancelled is not None:
-                raise errors.CancelledError(
-                    None, self._first().op, f"{self._what()} was cancelled: {self.cancelled}"
-                )
+                raise self._cancelled()
             if self.deadline is None:
                 wake.acquire()
             elif not wake.acquire(timeout=max(self.deadline - now(), 0)):
@@ -193,6 +193,10 @@ class StepContext:
                         self._first().op,
                         f"The step ran out of time while {self._what()} was waiting. {_LIMIT}",
                     )
+
+    def _cancelled(self) -> errors.CancelledError:
+        message = f"{self._what()} was cancelled: {self.cancelled}"
+        return errors.CancelledError(None, self._first().op, message)
 
     def _first(self) -> Node:
         assert self.outstanding
