@@ -41,11 +41,11 @@ busy.wait()
 """
 
 ENDLESS_LOOP = """
-from runnel.runtime.compile import loop_watch
+from runnel.runtime.compile import watch
 
 endless = tf.while_loop(lambda s: s >= 0, lambda s: s * 0.5 + 1, [tf.constant(1.0)])
 start(sess.run, endless)
-while not loop_watch._running:  # the loop has been compiled, and is called
+while not watch._running:  # the loop has been compiled, and is called
     busy.wait(0.01)
 """
 

@@ -12,7 +12,6 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -25,6 +24,7 @@ from runnel.passes.program.program import Node
 from runnel.runtime.compile.compiler import Executable
 from runnel.runtime.compile.spare_buffers import SpareBuffers
 from runnel.runtime.compile.unconfirmed import Unconfirmed
+from runnel.runtime.compile.watch import Run, await_array, was_interrupted
 from runnel.runtime.devices.devices import xla_device
 from runnel.runtime.devices.transfer import put
 from runnel.runtime.interpret.segment_state import Reshaped, SegmentState
@@ -73,6 +73,7 @@ class BoundExecutable:
         self._takes_back = bool(executable.checked and self._replaced)
         self._draws_by_data = None in executable.drawn
         self._was_called = False
+        self._is_pure = not (state.loads or state.written)
         self._donated = [state.load_cells[i] for i in executable.donated]
         self._kept = [state.load_cells[i] for i in executable.kept]
 
@@ -83,20 +84,20 @@ class BoundExecutable:
 
         When a check turns out to have failed, ``explain`` raises the error for it.
         """
-        executable, state = self._executable, self._state
+        executable = self._executable
         arguments = [inputs[i] for i in executable.argument_inputs]
         if self._is_accelerator:
             arguments = _transferred(arguments, self._device)
-        called = None
-        if not self._takes_back and not self._draws_by_data:
-            with state.task.lock:
-                if not state.task.writing:
-                    called = self._call(arguments)
-        if called is None:
-            called = self._call_alone(arguments, context)
-        outputs, holds, undo = called
-        if state.streams:
-            context.drawn = [*context.drawn, *undo[-len(state.streams) :]]
+        if executable.asks:
+            return self._start_asking(arguments, inputs, explain, context)
+        run = None if self._was_called else Run(context)
+        try:
+            outputs, holds, undo = self._called(arguments, run, context)
+        finally:
+            if run is not None:
+                run.end()
+        if run is not None and run.interrupt is not None:
+            raise run.interrupt
         if executable.constant_outputs:
             outputs = self._with_constants(outputs)
         if executable.checked:
@@ -106,8 +107,42 @@ class BoundExecutable:
             return outputs, Unconfirmed(None, arrays=[holds])  # which is there at the end
         return outputs, None
 
+    def _start_asking(
+        self, arguments: list[Any], inputs: list[Any], explain: Explain, context: StepContext
+    ) -> tuple[list[Any], Unconfirmed]:
+        """Starts a call that asks whether to go on, and must be waited for."""
+        run = Run(context)
+        try:
+            outputs, holds, undo = self._called([*arguments, run.number], run, context)
+        except BaseException as error:
+            run.end()
+            if isinstance(error, Exception) and was_interrupted(error):
+                raise KeyboardInterrupt from None
+            raise
+        if self._executable.constant_outputs:
+            outputs = self._with_constants(outputs)
+        check = partial(self._confirm_asking, run, holds, undo, inputs, explain)
+        return outputs, Unconfirmed(check)
+
+    def _called(
+        self, arguments: list[Any], run: Run | None, context: StepContext
+    ) -> tuple[list[Any], Any, list[Undo]]:
+        """Makes the call; ``run`` is told of an interrupt that came too late to prevent it."""
+        if self._is_pure:
+            return self._call(arguments, run)
+        state, called = self._state, None
+        if not self._takes_back and not self._draws_by_data:
+            with state.task.lock:
+                if not state.task.writing:
+                    called = self._call(arguments, run)
+        if called is None:
+            called = self._call_alone(arguments, run, context)
+        if state.streams:
+            context.drawn = [*context.drawn, *called[2][-len(state.streams) :]]
+        return called
+
     def _call_alone(
-        self, arguments: list[Any], context: StepContext
+        self, arguments: list[Any], run: Run | None, context: StepContext
     ) -> tuple[list[Any], Any, list[Undo]]:
         """Makes the call when no other step is in the middle of writing the same state.
 
@@ -120,16 +155,22 @@ class BoundExecutable:
             release = state.writers.acquire(context, self._node)
         try:
             with state.task.lock:
-                outputs, holds, undo = self._call(arguments)
+                outputs, holds, undo = self._call(arguments, run)
+            interrupts: list[BaseException] = []
+            if self._takes_back or self._draws_by_data:
+                interrupted = interrupts.append if run is None else run.interrupted
+                await_array(outputs[-1] if holds is None else holds, interrupted)
             if self._draws_by_data:
                 outputs = self._advance_streams(outputs, undo)
             if self._takes_back and not np.asarray(holds):
                 self._state.task.take_back(undo)
+            if interrupts:
+                raise interrupts[0]
             return outputs, holds, undo
         finally:
             deque(release, 0)
 
-    def _call(self, arguments: list[Any]) -> tuple[list[Any], Any, list[Undo]]:
+    def _call(self, arguments: list[Any], run: Run | None) -> tuple[list[Any], Any, list[Undo]]:
         """Makes the call, under the store's lock, and stores the new state.
 
         Returns the outputs, whether the checks hold, and what a failed one must take back.
@@ -153,8 +194,9 @@ class BoundExecutable:
                 moved = [place.skip(n) for place, n in zip(places, executable.drawn, strict=True)]
         lent = self._spare.take(executable, self._xla_device)
         operands = (donated, kept, streams, arguments, executable.constants, lent)
-        call = _call_and_store if self._was_called else _call_uninterrupted
-        new_states, outputs, holds, work = call(executable.call, cells, moved, operands)
+        is_built_in = self._was_called and (executable.asks_natively or not executable.asks)
+        call = _call_and_store if is_built_in or self._is_pure else _call_uninterrupted
+        new_states, outputs, holds, work = call(run, executable.call, cells, moved, operands)
         self._was_called = True
         if work:
             self._spare.keep(executable, tuple(work))
@@ -201,15 +243,31 @@ class BoundExecutable:
         context.require_time(self._executable.checked[-1])
         explain(self._executable, inputs, context)
 
+    def _confirm_asking(
+        self, run: Run, holds: Any, undo: list[Undo], inputs: list[Any], explain: Explain
+    ) -> None:
+        """Waits for a call that asks; one that was stopped, or failed, is taken back."""
+        await_array(holds, run.interrupted)
+        run.end()
+        succeeded = bool(np.asarray(holds))
+        if not succeeded:
+            self._state.task.take_back(undo)
+        interrupt, run.interrupt = run.interrupt, None
+        if interrupt is not None:
+            raise interrupt
+        if not succeeded:
+            run.context.require_time(self._executable.checked[-1])
+            explain(self._executable, inputs, run.context)
+
 
 def _call_and_store(
-    call: Any, cells: list[Cell], more: list[Any], operands: tuple[Any, ...]
+    run: Run | None, call: Any, cells: list[Cell], more: list[Any], operands: tuple[Any, ...]
 ) -> Any:
     """Makes the call and stores the new states, as a whole even if the user interrupts.
 
     ``cells`` get what the call gives first, and then ``more``. From the call on, the donated
     buffers are gone: an interrupt that came before the new ones are stored would leave the
-    variables without a value.
+    variables without a value. It is raised afterwards, or left to ``run``.
     """
     results: list[Any] = []
     interrupt: BaseException | None = None
@@ -226,32 +284,22 @@ def _call_and_store(
                 raise
             interrupt = error
     if interrupt is not None:
-        raise interrupt
+        if run is None:
+            raise interrupt
+        run.interrupted(interrupt)
     return results[0]
 
 
-def _call_uninterrupted(*arguments: Any) -> Any:
-    """:func:`_call_and_store` for an executable's first call, which JAX prepares in Python code.
+def _call_uninterrupted(run: Run | None, *arguments: Any) -> Any:
+    """:func:`_call_and_store` for a call that JAX makes in Python code, such as a first one.
 
     Only the main thread is interrupted, and not only between calls of built-ins: so another makes
-    that call.
+    that call. ``run`` is told of an interrupt.
     """
     if threading.current_thread() is not threading.main_thread():
-        return _call_and_store(*arguments)
-    with ThreadPoolExecutor(1) as thread:
-        try:
-            future = thread.submit(_call_and_store, *arguments)
-        except RuntimeError:  # the process is ending: it may start no more threads
-            return _call_and_store(*arguments)
-        interrupt: BaseException | None = None
-        while not future.done():
-            try:
-                wait([future])
-            except BaseException as error:
-                interrupt = error
-    if interrupt is not None:
-        raise interrupt
-    return future.result()
+        return _call_and_store(run, *arguments)
+    assert run is not None  # it is a first call, or one that asks
+    return run.result_of(partial(_call_and_store, None, *arguments))
 
 
 def _transferred(arguments: list[Any], device: LogicalDevice | None) -> list[Any]:

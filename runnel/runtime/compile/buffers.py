@@ -232,12 +232,16 @@ class Effects:
     """What stacks and arrays hold at one point of a trace."""
 
     def __init__(
-        self, run: Any = None, given: Iterable[Any] = (), host: HostMemory | None = None
+        self, asker: Any = None, given: Iterable[Any] = (), host: HostMemory | None = None
     ) -> None:
         """``given`` are the arguments of the segment."""
         self.contents: dict[Handle, Any] = {}
-        self.run = run
-        """The number of the run (``runnel.runtime.compile.loop_watch``), traced."""
+        self.asker = asker
+        """What asks whether to go on (``runnel.runtime.compile.watch``)."""
+        self.asks = False
+        """True when a loop asks whether to go on."""
+        self.loop_seconds = 0.0
+        """How long the loops run that do not ask, as estimated."""
         self.host = host
         """The memory of the host, where it is not that of the device."""
         self._given = {id(value): value for value in given}

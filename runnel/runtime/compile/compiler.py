@@ -29,7 +29,10 @@ from runnel.passes.structure.structured import structure_of
 from runnel.runtime.compile import buffer_ops
 from runnel.runtime.compile.buffers import Effects, NotCompilable, host_memory
 from runnel.runtime.compile.oversized import require_all_addressable
+from runnel.runtime.compile.pieces import run_in_pieces
 from runnel.runtime.compile.structured_trace import StructuredTrace
+from runnel.runtime.compile.watch import LONG_SECONDS, SHARED_SECONDS, Asker
+from runnel.runtime.compile.work_estimate import seconds_of
 from runnel.runtime.devices.device_memory import needed_bytes
 from runnel.runtime.interpret import verification
 from runnel.runtime.interpret.code import Code, Instruction, require_assignable
@@ -138,6 +141,12 @@ class Executable:
     """Large constants, kept on the device and passed in every call."""
     work: tuple[Any, ...] = ()
     """Shapes and types of the buffers that a call is lent and gives back."""
+    seconds: float = 0.0
+    """How long a call runs, as estimated."""
+    asks: bool = False
+    """True when a call asks whether to go on: the number of its run is its last argument."""
+    asks_natively: bool = False
+    """If it does not, a call that asks is Python code of JAX."""
     needed_bytes: int = 0
     """The memory that a call takes beyond its arguments."""
 
@@ -301,8 +310,12 @@ def compile_segment(
     specialized: frozenset[int],
     platform: str,
     device: Any = None,
+    is_whole: bool = True,
 ) -> Executable:
-    """Compiles ``code`` for these concrete shapes (and the values of specialised inputs)."""
+    """Compiles ``code`` for these concrete shapes (and the values of specialised inputs).
+
+    ``is_whole`` says that it is a whole step; one of many segments asks earlier whether to go on.
+    """
     global compilations
     import jax.numpy as jnp
 
@@ -328,6 +341,9 @@ def compile_segment(
         if load_of.get(variable) in donated
     }
     executable = Executable(None, donated, kept, in_place, {}, [], [], argument_inputs, [])
+    # A step that is whole and touches no state keeps nothing back, on whichever thread it runs.
+    is_pure = not (code.loads or code.stores or code.streams)
+    executable.asks_natively = platform == "cpu" and not (is_whole and is_pure)
 
     def filled(
         donated_values: Any, kept_values: Any, streams: Any, arguments: Any, constants: Any
@@ -349,22 +365,32 @@ def compile_segment(
         return slots
 
     def step(
-        donated_values: Any, kept_values: Any, streams: Any, arguments: Any, constants: Any
+        donated_values: Any,
+        kept_values: Any,
+        streams: Any,
+        arguments: Any,
+        constants: Any,
+        run: Any,
+        may_go_on: Any = None,
     ) -> Any:
         start = filled(donated_values, kept_values, streams, arguments, constants)
         old = {index: donated_values[position] for index, position in gates.items()}
-        run = None if code.watch is None else start[code.watch]
+        asker = Asker(run, executable.asks_natively)
         checks = Checks()
+        if may_go_on is not None:
+            checks.node = code.instructions[-1].node
+            checks(may_go_on, lambda: "stopped")
         host = host_memory(platform)
-        trace = _Trace(code, list(start), checks, platform, Effects(run, start, host))
+        effects = Effects(asker, start, host)
+        trace = _Trace(code, list(start), checks, platform, effects)
         trace.run(old)
         holds = checks.hold()
         if checks.gated_early:
             # Once more, with updates gated by every check of the segment.
-            effects = Effects(run, start, host)
-            again = _Trace(code, list(start), Checks(holds), platform, effects)
-            again.run(old, trace.recorded)
-            trace = again
+            before = trace.recorded
+            again = Effects(asker, start, host)
+            trace = _Trace(code, list(start), Checks(holds), platform, again)
+            trace.run(old, before)
         slots = trace.slots
         executable.checked = checks.nodes
         drawn = [slots[drawn] for _, _, drawn in code.streams]
@@ -386,8 +412,12 @@ def compile_segment(
             else:
                 outputs.append(value)
         outputs += [count for count in drawn if hasattr(count, "aval")]
+        if effects.asks:
+            holds = holds & asker.is_started_elsewhere()
         if holds is None and platform == "cpu":
             holds = jnp.asarray(True)  # which is there when the call has ended
+        executable.asks = effects.asks
+        executable.seconds = effects.loop_seconds
         return new_states, outputs, holds, trace.effects.large_buffers(platform)
 
     with compile_lock, jax.enable_x64(True):
@@ -404,13 +434,28 @@ def compile_segment(
             [_aval(inputs[i]) for i in argument_inputs],
             [_aval(c) for c in executable.constants],
         )
+        run = jax.ShapeDtypeStruct((), np.int32)
         inner = jax.jit(step)
-        executable.work = tuple(inner.eval_shape(*avals)[3])
+        traced = inner.trace(*avals, run)
+        executable.work = tuple(traced.out_info[3])
+        executable.seconds += seconds_of(traced.jaxpr.jaxpr, platform)
         # Nothing reads what is lent: it is the memory of the buffers that are given back.
         lent: Any = {"donate_argnums": (0,)}
         if executable.work:
             lent = {"donate_argnums": (0, 5), "keep_unused": True}
-        jitted = jax.jit(lambda *operands: inner(*operands[:-1]), **lent, **placed)
+        if executable.seconds > (LONG_SECONDS if is_whole else SHARED_SECONDS):
+            called = _in_pieces(step, avals, run, platform, executable)
+        else:
+            called = inner
+        if executable.asks:
+            avals[3].append(run)
+
+        def function(d: Any, k: Any, s: Any, arguments: Any, c: Any, _: Any) -> Any:
+            if not executable.asks:
+                return called(d, k, s, arguments, c, np.int32(0))
+            return called(d, k, s, arguments[:-1], c, arguments[-1])
+
+        jitted = jax.jit(function, **lent, **placed)
         traced = jitted.trace(*avals, executable.work)
         require_all_addressable(traced.jaxpr, [i.node for i in code.instructions])
         compiled = traced.lower().compile()  # which JAX remembers for the call
@@ -419,3 +464,21 @@ def compile_segment(
         executable.call = jitted
         compilations += 1
     return executable
+
+
+def _in_pieces(step: Any, avals: Any, run: Any, platform: str, executable: Executable) -> Any:
+    """The function ``step`` as one that asks between its pieces whether to go on."""
+    import jax
+
+    seconds = executable.seconds
+    traced = jax.jit(step).trace(*avals, run, jax.ShapeDtypeStruct((), np.bool_))
+    executable.asks, executable.seconds = True, seconds
+    shape = jax.tree_util.tree_structure(traced.out_info)
+
+    def in_pieces(*operands: Any) -> Any:
+        arguments = jax.tree_util.tree_leaves(operands)
+        asker = Asker(operands[-1], executable.asks_natively)
+        results = run_in_pieces(traced.jaxpr, platform, arguments, asker)
+        return jax.tree_util.tree_unflatten(shape, results)
+
+    return in_pieces

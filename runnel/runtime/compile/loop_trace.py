@@ -14,7 +14,8 @@ from runnel.passes.program.program import Node
 from runnel.passes.structure.counters import Counters
 from runnel.passes.structure.structured import Loop, nested_nodes
 from runnel.runtime.compile.buffers import ArrayHandle, NotCompilable, StackHandle
-from runnel.runtime.compile.loop_watch import is_short, stoppable_loop
+from runnel.runtime.compile.watch import is_short, stoppable_loop
+from runnel.runtime.compile.work_estimate import seconds_of
 
 
 def is_known(value: Any) -> bool:
@@ -58,8 +59,15 @@ class LoopTrace:
         firsts = [jnp.asarray(value, value.dtype) for value in firsts]
         self._ranges = self._known_ranges(inputs, times)
 
+        seconds = 0.0
+
         def attempt() -> None:
-            self._shapes = jax.eval_shape(lambda: self._iteration(firsts, state, ()))
+            nonlocal seconds
+            before = self._effects.loop_seconds
+            iteration = lambda: self._iteration(firsts, state, ())  # noqa: E731
+            traced, self._shapes = jax.make_jaxpr(iteration, return_shape=True)()
+            seconds = seconds_of(traced.jaxpr, around.owner.platform)
+            seconds += self._effects.loop_seconds - before
 
         few = times is not None and times <= FEW_ITERATIONS
         handles = around.settle(attempt, times if few or self._counters.exact else None)
@@ -110,13 +118,17 @@ class LoopTrace:
                 self._effects.contents = before
 
         start = (firsts, around.carried(state, handles), jnp.asarray(True))
-        if is_short(exact, times) or self._effects.run is None:
+        inside = self._effects.loop_seconds
+        if times is not None and is_short(times, seconds):
             variables, carried, holds = lax.while_loop(goes_on, body, start)
+            inside += times * seconds
         else:
             (variables, carried, holds), stopped = stoppable_loop(
-                goes_on, body, start, self._effects.run
+                goes_on, body, start, self._effects.asker, seconds
             )
             around.owner.checks(~stopped, lambda: "stopped")
+            self._effects.asks = True
+        self._effects.loop_seconds = inside
         around.restore(carried, state, handles)
         for handle in stacks:
             content = self._effects.contents[handle]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from runnel.runtime.compile.buffers import new_buffers
@@ -11,22 +13,29 @@ if TYPE_CHECKING:
 
 
 class SpareBuffers:
-    """The buffers in which a segment's last call worked; used under the store's lock."""
+    """The buffers in which a segment's last call worked."""
 
-    __slots__ = ("_executable", "_buffers")
+    __slots__ = ("_left",)
 
     def __init__(self) -> None:
-        self.keep(None, ())
+        # Single operations of a deque need no lock.
+        self._left: deque[tuple[Executable, tuple[Any, ...]]] = deque(maxlen=1)
 
-    def keep(self, executable: Executable | None, buffers: tuple[Any, ...]) -> None:
+    def keep(self, executable: Executable, buffers: tuple[Any, ...]) -> None:
         """Keeps them for the next call."""
-        self._executable = executable
-        self._buffers = buffers
+        self._left.append((executable, buffers))
+
+    def forget(self) -> None:
+        """Gives their memory back."""
+        self._left.clear()
 
     def take(self, executable: Executable, device: Any) -> tuple[Any, ...]:
         """Buffers for a call: those of the last one, if it was of the same executable."""
-        last, buffers = self._executable, self._buffers
-        self.keep(None, ())
+        left = None
+        with suppress(IndexError):
+            left = self._left.pop()
         if not executable.work:
             return ()
-        return buffers if last is executable else new_buffers(executable.work, device)
+        if left is not None and left[0] is executable:
+            return left[1]
+        return new_buffers(executable.work, device)

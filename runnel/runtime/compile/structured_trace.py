@@ -116,9 +116,11 @@ class StructuredTrace:
         effects = self.effects
         for _ in range(_MAX_ROUNDS):
             before = dict(effects.contents)
+            seconds = effects.loop_seconds
             attempt()
             after = effects.contents
             effects.contents = dict(before)
+            effects.loop_seconds = seconds
             changed: list[Handle] = []
             settled = True
             for handle, content in after.items():
@@ -159,10 +161,10 @@ class StructuredTrace:
     def outcome(self, attempt: Callable[[], None], handles: Sequence[Handle]) -> dict[Handle, Any]:
         """What each stack and array holds after one run of ``attempt``."""
         effects = self.effects
-        before = dict(effects.contents)
+        before, seconds = dict(effects.contents), effects.loop_seconds
         attempt()
         after = effects.contents
-        effects.contents = before
+        effects.contents, effects.loop_seconds = before, seconds
         return {handle: after[handle] for handle in handles}
 
     @staticmethod

@@ -22,8 +22,12 @@ class Unconfirmed:
     def confirm(self) -> None:
         """Waits for the checks, if there are any; raises when one has failed."""
         if self._check is not None:
-            self._check()
-            self._check = None  # not before: a wait that was interrupted is repeated
+            try:
+                self._check()
+            except Exception:
+                self._check = None  # but a wait that was interrupted is repeated
+                raise
+            self._check = None
 
     def finish(self) -> None:
         """Waits for everything; raises what went wrong."""
@@ -31,6 +35,14 @@ class Unconfirmed:
         for array in self._arrays:
             if hasattr(array, "block_until_ready"):
                 array.block_until_ready()
+
+    def finish_for_good(self) -> None:
+        """:meth:`finish`; an interrupt is raised when nothing is in use any more."""
+        try:
+            self.finish()
+        except BaseException:
+            self.await_end()
+            raise
 
     def await_end(self) -> None:
         """Waits, whatever the outcome: the step has failed elsewhere; a failed check is undone."""

@@ -62,6 +62,9 @@ class InterpretedSegment:
         slots = code.template.copy()
         for slot, value in zip(code.inputs, inputs, strict=True):
             slots[slot] = value if isinstance(value, np.ndarray) else as_numpy(value)
+        if context.deadline is not None:
+            for cell, _, _, node in state.loads:  # not under the lock
+                context.await_ready(cell.value, (node or self._node).op)
         if state.loads or state.streams:
             # Looking at a buffer that another step donates meanwhile is safe: JAX leaves a
             # buffer that someone is looking at alone, and gives that step a copy.

@@ -136,8 +136,9 @@ class StepPlan:
         device_of = None if placement is None else devices_of_nodes(program, placement)
         fed = set(program.feeds.values())
         units: list[BoundUnit] = []
-        for place, unit in enumerate(cut(program, access, device, device_of)):
-            units.append(self._bound(unit, place, program, access, fed))
+        cuts = list(cut(program, access, device, device_of))
+        for place, unit in enumerate(cuts):
+            units.append(self._bound(unit, place, program, access, fed, len(cuts) == 1))
         made = {value for unit in units for value in unit.outputs}
         wanted = {v for u in units if not isinstance(u, SegmentUnit) for v in u.inputs}
         wanted.update(program.fetches)
@@ -150,14 +151,21 @@ class StepPlan:
         return Schedule(units, program, self._task, constants, host)
 
     def _bound(
-        self, unit: Unit, place: int, program: Program, access: StateAccess, fed: set[int]
+        self,
+        unit: Unit,
+        place: int,
+        program: Program,
+        access: StateAccess,
+        fed: set[int],
+        is_whole: bool,
     ) -> BoundUnit:
         device, content = self._devices.default.device_type, unit.content
         if isinstance(content, Segment):
             # What comes from a queue is not the caller's: it need not be free at the end.
             borrows = not fed.isdisjoint(unit.inputs)
             runner = SegmentRunner(
-                program, content, access, self._task, device, self._mode, borrows
+                *(program, content, access, self._task, device, self._mode, borrows),
+                is_whole=is_whole,
             )
             return SegmentUnit(unit, place, runner)
         region = structure_of(content)
@@ -179,15 +187,21 @@ class StepPlan:
             self._optimize()
         ready = self._ready
         if ready.whole is not None:
-            return _to_caller(ready.whole(feeds, context))
+            return self._to_caller(ready.whole(feeds, context), context)
         values = dict(zip(ready.feeds, feeds, strict=True))
         ready.schedule.run(values, context)
         if ready.fetched_cells:
-            self._read_fetched_variables(ready, values)
+            self._read_fetched_variables(ready, values, context)
         fetched = [values[number] for number in ready.fetches]
         if any(value is None for value in fetched):
             raise self._without_value(fetched)
-        return _to_caller(fetched)
+        return self._to_caller(fetched, context)
+
+    def _to_caller(self, values: list[Any], context: StepContext) -> list[Any]:
+        if context.deadline is not None:
+            for value, tensor in zip(values, self._build[0], strict=True):
+                context.await_ready(value, tensor.op)
+        return _to_caller(values)
 
     def _without_value(self, fetched: list[Any]) -> errors.OpError:
         """The error for fetching something in a branch that was not taken."""
@@ -234,7 +248,12 @@ class StepPlan:
             finally:
                 self._prepare_lock.release()
 
-    def _read_fetched_variables(self, ready: _Ready, values: dict[int, Any]) -> None:
+    def _read_fetched_variables(
+        self, ready: _Ready, values: dict[int, Any], context: StepContext
+    ) -> None:
+        if context.deadline is not None:
+            for cell, variable in ready.fetched_cells.values():
+                context.await_ready(cell.value, variable)  # not under the lock
         with self._task.lock:
             for number, (cell, variable) in ready.fetched_cells.items():
                 if cell.value is None:

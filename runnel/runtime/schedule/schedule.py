@@ -151,6 +151,8 @@ class Schedule:
                 for waiting in pending.values():
                     waiting.finish()
         except BaseException:
+            if pending:
+                context.cancel("it failed elsewhere")
             for waiting in pending.values():
                 waiting.await_end()
             self._task.take_back(context.drawn)

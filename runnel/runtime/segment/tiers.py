@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,6 @@ from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import StateAccess
 from runnel.passes.structure.structured import nested_nodes, structure_of
 from runnel.runtime.compile.buffers import NotCompilable
-from runnel.runtime.compile.loop_watch import watched
 from runnel.runtime.compile.spare_buffers import SpareBuffers
 from runnel.runtime.compile.unconfirmed import Unconfirmed
 from runnel.runtime.devices.device_memory import (
@@ -41,8 +41,7 @@ from runnel.runtime.interpret.segment_state import Reshaped, SegmentState
 from runnel.runtime.interpret.stretch import Stretches
 from runnel.runtime.segment.cut_segment import CutSegment, cut_around
 from runnel.runtime.segment.variants import Variant, Variants
-from runnel.runtime.state.cell import held_within
-from runnel.runtime.state.step_context import StepContext
+from runnel.runtime.state.step_context import StepContext, await_future, in_thread
 from runnel.runtime.state.task_state import TaskState
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ class SegmentRunner:
 
     ``borrows`` says whether inputs may be the caller's arrays, which must not be in use when a
     step ends. One that ``passes_state`` is a function of values (``runtime.interpret.stretch``):
-    ``passed`` is the state that it takes and gives.
+    ``passed`` is the state that it takes and gives. ``is_whole`` says that it is a whole step.
     """
 
     def __init__(
@@ -78,6 +77,7 @@ class SegmentRunner:
         mode: str,
         borrows: bool = True,
         passes_state: bool = False,
+        is_whole: bool = False,
     ) -> None:
         self.segment = segment
         self._program = program
@@ -105,10 +105,14 @@ class SegmentRunner:
                 raise
             self._mode, self._can_interpret = ALWAYS, False
             self._code = self._compiled_code = self._lowered(COMPILED)
-        # One thread compiles; others that need the same executable wait for it.
+        # For _compiling: one thread compiles; all that need the same executable wait for it.
         self._compile_lock = threading.Lock()
+        self._compiling: dict[Variant, Future[None]] = {}
         state = self.state = SegmentState(self._code, task)
-        self._interpreted = InterpretedSegment(self._code, state, segment.nodes[0], passes_state)
+        computing = (n for n in segment.nodes if n.op_def.name != "Const" and not n.op_def.variable)
+        self._first = next(computing, segment.nodes[0])
+        """What an error names that comes before anything has run."""
+        self._interpreted = InterpretedSegment(self._code, state, self._first, passes_state)
         self._has_branches = any(structure_of(node) is not None for node in segment.nodes)
         self._may_lack_value = self._has_branches or bool(state.optional)
         loads = [(cell, variable) for cell, _, variable, _ in state.loads]
@@ -116,6 +120,7 @@ class SegmentRunner:
         self.is_heavy = any(node.op_def.heavy for node in segment.nodes)
         self._spare = SpareBuffers()
         self._borrows = borrows
+        self._is_whole = is_whole
         nodes = sum(1 for _ in nested_nodes(segment.nodes))
         self._compile_seconds = _COMPILE_SECONDS + _COMPILE_SECONDS_PER_NODE * nodes
         arrays = len(state.loads) + len(state.stored) + len(segment.inputs) + len(segment.outputs)
@@ -162,7 +167,7 @@ class SegmentRunner:
         if self._mode == NEVER:
             return self._interpreted.run(inputs, context)
         if context.deadline is not None:
-            context.require_time(self.segment.nodes[0])
+            context.require_time(self._first)
         if context.observer is not None:
             return self._run_observed(inputs, context)
         variant = self._variants.find(inputs)
@@ -189,12 +194,10 @@ class SegmentRunner:
         started: list[Unconfirmed] | None,
     ) -> list[Any]:
         try:
-            if self._code.watch is not None:
-                return self._run_watched(executable, inputs, context)
             outputs, unconfirmed = executable.start(inputs, self._explain_failure, context)
             if unconfirmed is not None:
                 if started is None:
-                    unconfirmed.finish()
+                    unconfirmed.finish_for_good()
                 else:
                     started.append(unconfirmed)
             return outputs
@@ -213,18 +216,6 @@ class SegmentRunner:
         if executable is None and self._pays(variant):
             return self._compile(variant, inputs, context)
         return executable
-
-    def _run_watched(
-        self, executable: BoundExecutable, inputs: list[Any], context: StepContext
-    ) -> list[Any]:
-        """Runs a segment whose loops look at the step; it is waited for while they can."""
-        with watched(context) as number:
-            outputs, unconfirmed = executable.start(
-                [*inputs, number], self._explain_failure, context
-            )
-            if unconfirmed is not None:
-                unconfirmed.finish()
-        return outputs
 
     def _lacks_value(self, inputs: list[Any]) -> bool:
         """True when something has no value that only an untaken branch would need."""
@@ -272,19 +263,16 @@ class SegmentRunner:
     def _compile(
         self, variant: Variant, inputs: list[Any], context: StepContext
     ) -> BoundExecutable | None:
-        """The executable for ``variant``; None when there is none, but interpreting works."""
-        failure: Exception | None = None
-        with held_within(self._compile_lock, context, self.segment.nodes[0]):
-            if variant.executable is None and not variant.refused:
-                try:
-                    variant.executable = self._bound(variant, self._compiled(inputs))
-                    self._variants.note_compiled(variant)
-                except NotCompilable as reason:
-                    variant.refused = True
-                    variant.cut = self._cut_around(reason.node)
-                    logger.info("A loop runs dynamically for some shapes: %s", reason)
-                except Exception as error:  # noqa: BLE001 (dealt with below)
-                    failure = error
+        """The executable for ``variant``; None when there is none, but interpreting works.
+
+        Nothing can interrupt XLA. So a thread of its own compiles: a step that has to stop does not
+        wait for it, and the next step finds what it has made.
+        """
+        compiling = self._begin_compiling(variant, inputs)
+        failure: BaseException | None = None
+        if compiling is not None:
+            await_future(compiling, context, self._first)
+            failure = compiling.exception()
         if failure is None:
             return variant.executable
         if isinstance(failure, errors.ResourceExhaustedError):
@@ -298,6 +286,34 @@ class SegmentRunner:
         variant.refused = True
         logger.warning("A step stays interpreted: compiling it failed: %s", failure)
         return None
+
+    def _begin_compiling(self, variant: Variant, inputs: list[Any]) -> Future[None] | None:
+        """What tells when ``variant`` has been compiled; None if it has been already."""
+        with self._compile_lock:
+            compiling = self._compiling.get(variant)
+            if compiling is None and variant.executable is None and not variant.refused:
+                taken = list(inputs)
+                for position in self._variants.specialized:
+                    # The caller's arrays may change as soon as the step has ended.
+                    taken[position] = np.array(taken[position])
+                compile_variant = partial(self._compile_variant, variant, taken)
+                compiling = self._compiling[variant] = in_thread(compile_variant)
+            return compiling
+
+    def _compile_variant(self, variant: Variant, inputs: list[Any]) -> None:
+        executable = None
+        try:
+            executable = self._bound(variant, self._compiled(inputs))
+        except NotCompilable as reason:
+            variant.cut = self._cut_around(reason.node)
+            variant.refused = True
+            logger.info("A loop runs dynamically for some shapes: %s", reason)
+        finally:
+            with self._compile_lock:
+                if executable is not None:
+                    variant.executable = executable
+                    self._variants.note_compiled(variant)
+                del self._compiling[variant]
 
     def _cut_around(self, node: Node | None) -> CutSegment | None:
         """The segment in pieces, of which ``node`` is one."""
@@ -321,7 +337,7 @@ class SegmentRunner:
             self.segment.device,
             self._device != "CPU",
             self._borrows,
-            self.segment.nodes[0],
+            self._first,
         )
 
     def _compiled(self, inputs: list[Any]) -> Executable:
@@ -329,11 +345,6 @@ class SegmentRunner:
 
         if self._compiled_code is None:
             self._compiled_code = self._lowered(COMPILED)
-        code = self._compiled_code
-        if code.watch is not None:
-            if code.watch not in code.inputs:
-                code.inputs.append(code.watch)
-            inputs = [*inputs, np.int32(0)]
         with self._task.lock:
             states = [cell.value for cell in self.state.load_cells]
             self.state.require_values(states)
@@ -351,6 +362,7 @@ class SegmentRunner:
                 frozenset(self._variants.specialized),
                 self._device.lower(),
                 pinned,
+                self._is_whole,
             )
         except RuntimeError as error:
             if "RESOURCE_EXHAUSTED" not in str(error):
@@ -370,7 +382,6 @@ class SegmentRunner:
         self, executable: Executable, inputs: list[Any], context: StepContext
     ) -> None:
         """Raises the error that the interpreter finds; the state is what it was before."""
-        inputs = inputs[: len(self._code.inputs)]  # without the number of the run
         self._raise_if_interpreting_fails(inputs, context)
         names = ", ".join(repr(node.op.name) for node in executable.checked)
         why = "but does not fail when interpreted" if self._can_interpret else "at run time"
@@ -391,7 +402,7 @@ class SegmentRunner:
 
     def forget_lost(self) -> list[Operation]:
         """Drops the arrays that a failure of the device took along; the variables among them."""
-        self._spare.keep(None, ())
+        self._spare.forget()
         return forget_lost(self.state.cells())
 
     def _device_error(self, error: Exception) -> errors.OpError:

@@ -7,6 +7,9 @@ the step runs at most once.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +19,7 @@ from runnel.graph.operation import Operation, Tensor
 from runnel.passes.program.prune import prune
 from runnel.runtime.session.feeds import check_feed, expand_feeds
 from runnel.runtime.session.fetches import expand_fetches
+from runnel.runtime.state.step_context import LOOK_SECONDS, now
 
 if TYPE_CHECKING:
     from runnel.runtime.session.session import BaseSession
@@ -50,7 +54,7 @@ class PartialRun:
                 )
             if element in self._fetched:
                 raise self._invalid(f"{element.name} has already been fetched")
-        with self._lock:
+        with self._alone(session):
             for tensor, value in expand_feeds(graph, feed_dict).items():
                 if tensor not in self._may_feed:
                     raise self._invalid(
@@ -63,6 +67,22 @@ class PartialRun:
             self._fetched.update(elements)
         # Copies: a later part takes what this one has computed, whatever the caller does to it.
         return rebuild(lambda element: _copy(self._known.get(element)))
+
+    @contextmanager
+    def _alone(self, session: BaseSession) -> Iterator[None]:
+        """Waits until no other part runs, as long as the session's steps may take."""
+        timeout_ms = session._options.timeout_ms
+        deadline = now() + timeout_ms / 1000 if timeout_ms > 0 else inf
+        while not self._lock.acquire(timeout=LOOK_SECONDS):
+            if session._closed:
+                raise RuntimeError("Attempted to use a closed Session.")
+            if now() > deadline:
+                message = "Partial run: the step ran out of time while another part of it ran"
+                raise errors.DeadlineExceededError(None, None, message)
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def _advance(self, session: BaseSession, elements: list[Any]) -> None:
         wanted = [e for e in elements if isinstance(e, Tensor) and e not in self._known]

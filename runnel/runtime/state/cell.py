@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from itertools import count, islice, repeat, takewhile
 from operator import call
@@ -83,17 +82,6 @@ class WriterLocks:
             deque(islice(release, len(held)), 0)
             raise
         return release
-
-
-@contextmanager
-def held_within(lock: Any, context: StepContext, node: Node) -> Iterator[None]:
-    """Holds ``lock`` in the block; while another thread holds it, looks at the step."""
-    while not lock.acquire(timeout=_LOOK_SECONDS):
-        context.require_time(node)
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def store_all(cells: Sequence[Cell], values: Sequence[Any]) -> None:

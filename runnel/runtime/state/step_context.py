@@ -17,14 +17,19 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from typing import Any
 
 from runnel.graph import errors
+from runnel.graph.operation import Operation
 from runnel.passes.program.program import Node
 from runnel.queues.waiter import Outputs, Waiter
 from runnel.runtime.state.resources import Resources
 
 now = time.monotonic
+
+LOOK_SECONDS = 0.02
+"""For how long a step waits for another thread before it looks whether it may go on."""
 
 _numbers = itertools.count(1)
 _LIMIT = (
@@ -114,14 +119,30 @@ class StepContext:
 
     def require_time(self, node: Node) -> None:
         """An error when the step has to stop before ``node`` runs, or goes on."""
+        if self.must_stop():
+            raise self._stopped(node.op)
+
+    def _stopped(self, op: Operation) -> errors.OpError:
         if self.cancelled is not None:
-            raise errors.CancelledError(
-                None, node.op, f"The step was cancelled before {node.op.name!r}: {self.cancelled}"
-            )
-        if self.deadline is not None and now() > self.deadline:
-            raise errors.DeadlineExceededError(
-                None, node.op, f"The step ran out of time before {node.op.name!r}. {_LIMIT}"
-            )
+            message = f"The step was cancelled before {op.name!r}: {self.cancelled}"
+            return errors.CancelledError(None, op, message)
+        message = f"The step ran out of time before {op.name!r}. {_LIMIT}"
+        return errors.DeadlineExceededError(None, op, message)
+
+    def await_ready(self, value: Any, op: Operation) -> None:
+        """Waits for a value that a device may still be computing, for ``op``.
+
+        An error when the step has to stop before that. A value that another step has taken over
+        meanwhile counts as there.
+        """
+        with contextlib.suppress(RuntimeError):
+            if not hasattr(value, "is_ready") or value.is_ready():
+                return
+            waiting = in_thread(value.block_until_ready)
+            while not waiting.done():
+                if self.must_stop():
+                    raise self._stopped(op)
+                wait([waiting], self.patience(LOOK_SECONDS))
 
     def patience(self, most: float) -> float:
         """The seconds to wait before the next look: ``most``, or what the deadline leaves."""
@@ -147,6 +168,8 @@ class StepContext:
         if not self._arrived:
             with self.steps.sleeper(self):
                 self._sleep(self._arrived)
+        if self.cancelled is not None and self._arrived[0].error is not None:
+            raise self._cancelled()  # closing a session also takes away what its steps wait for
         waiter = self._arrived.popleft()
         if self.outstanding is not None:
             self.outstanding.pop(waiter, None)
@@ -160,9 +183,7 @@ class StepContext:
         wake = self._wake
         while not arrived:
             if self.cancelled is not None:
-                raise errors.CancelledError(
-                    None, self._first().op, f"{self._what()} was cancelled: {self.cancelled}"
-                )
+                raise self._cancelled()
             if self.deadline is None:
                 wake.acquire()
             elif not wake.acquire(timeout=max(self.deadline - now(), 0)):
@@ -172,6 +193,10 @@ class StepContext:
                         self._first().op,
                         f"The step ran out of time while {self._what()} was waiting. {_LIMIT}",
                     )
+
+    def _cancelled(self) -> errors.CancelledError:
+        message = f"{self._what()} was cancelled: {self.cancelled}"
+        return errors.CancelledError(None, self._first().op, message)
 
     def _first(self) -> Node:
         assert self.outstanding
@@ -188,6 +213,30 @@ class StepContext:
             if waiter.place is not None:
                 waiter.place.cancel(waiter)
         self.outstanding = None
+
+
+def in_thread(function: Callable[[], Any]) -> Future[Any]:
+    """What becomes of ``function``, called by a thread of its own: nothing interrupts that."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
+
+    try:
+        threading.Thread(target=run).start()
+    except RuntimeError:  # the process is ending: it may start no more threads
+        run()
+    return future
+
+
+def await_future(future: Future[Any], context: StepContext, node: Node) -> None:
+    """Waits for what another thread does; an error when the step has to stop before that."""
+    while not future.done():
+        context.require_time(node)
+        wait([future], context.patience(LOOK_SECONDS))
 
 
 class RunningSteps:
