@@ -24,7 +24,7 @@ from runnel.passes.program.program import Node
 from runnel.runtime.compile.compiler import Executable
 from runnel.runtime.compile.spare_buffers import SpareBuffers
 from runnel.runtime.compile.unconfirmed import Unconfirmed
-from runnel.runtime.compile.watch import Run, await_array, was_interrupted
+from runnel.runtime.compile.watch import CompiledRun, await_array, was_interrupted
 from runnel.runtime.devices.devices import xla_device
 from runnel.runtime.devices.transfer import put
 from runnel.runtime.interpret.segment_state import Reshaped, SegmentState
@@ -90,7 +90,7 @@ class BoundExecutable:
             arguments = _transferred(arguments, self._device)
         if executable.asks:
             return self._start_asking(arguments, inputs, explain, context)
-        run = None if self._was_called else Run(context)
+        run = None if self._was_called else CompiledRun(context)
         try:
             outputs, holds, undo = self._called(arguments, run, context)
         finally:
@@ -111,7 +111,7 @@ class BoundExecutable:
         self, arguments: list[Any], inputs: list[Any], explain: Explain, context: StepContext
     ) -> tuple[list[Any], Unconfirmed]:
         """Starts a call that asks whether to go on, and must be waited for."""
-        run = Run(context)
+        run = CompiledRun(context)
         try:
             outputs, holds, undo = self._called([*arguments, run.number], run, context)
         except BaseException as error:
@@ -125,7 +125,7 @@ class BoundExecutable:
         return outputs, Unconfirmed(check)
 
     def _called(
-        self, arguments: list[Any], run: Run | None, context: StepContext
+        self, arguments: list[Any], run: CompiledRun | None, context: StepContext
     ) -> tuple[list[Any], Any, list[Undo]]:
         """Makes the call; ``run`` is told of an interrupt that came too late to prevent it."""
         if self._is_pure:
@@ -142,7 +142,7 @@ class BoundExecutable:
         return called
 
     def _call_alone(
-        self, arguments: list[Any], run: Run | None, context: StepContext
+        self, arguments: list[Any], run: CompiledRun | None, context: StepContext
     ) -> tuple[list[Any], Any, list[Undo]]:
         """Makes the call when no other step is in the middle of writing the same state.
 
@@ -170,7 +170,9 @@ class BoundExecutable:
         finally:
             deque(release, 0)
 
-    def _call(self, arguments: list[Any], run: Run | None) -> tuple[list[Any], Any, list[Undo]]:
+    def _call(
+        self, arguments: list[Any], run: CompiledRun | None
+    ) -> tuple[list[Any], Any, list[Undo]]:
         """Makes the call, under the store's lock, and stores the new state.
 
         Returns the outputs, whether the checks hold, and what a failed one must take back.
@@ -244,7 +246,7 @@ class BoundExecutable:
         explain(self._executable, inputs, context)
 
     def _confirm_asking(
-        self, run: Run, holds: Any, undo: list[Undo], inputs: list[Any], explain: Explain
+        self, run: CompiledRun, holds: Any, undo: list[Undo], inputs: list[Any], explain: Explain
     ) -> None:
         """Waits for a call that asks; one that was stopped, or failed, is taken back."""
         await_array(holds, run.interrupted)
@@ -261,7 +263,11 @@ class BoundExecutable:
 
 
 def _call_and_store(
-    run: Run | None, call: Any, cells: list[Cell], more: list[Any], operands: tuple[Any, ...]
+    run: CompiledRun | None,
+    call: Any,
+    cells: list[Cell],
+    more: list[Any],
+    operands: tuple[Any, ...],
 ) -> Any:
     """Makes the call and stores the new states, as a whole even if the user interrupts.
 
@@ -290,7 +296,7 @@ def _call_and_store(
     return results[0]
 
 
-def _call_uninterrupted(run: Run | None, *arguments: Any) -> Any:
+def _call_uninterrupted(run: CompiledRun | None, *arguments: Any) -> Any:
     """:func:`_call_and_store` for a call that JAX makes in Python code, such as a first one.
 
     Only the main thread is interrupted, and not only between calls of built-ins: so another makes

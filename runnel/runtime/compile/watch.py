@@ -36,10 +36,10 @@ _MOST = 1 << 30
 _INLINE_FLOPS = 1_000
 
 _numbers = itertools.count(1)
-_running: dict[int, Run] = {}
+_running: dict[int, CompiledRun] = {}
 
 
-class Run:
+class CompiledRun:
     """One call of a compiled segment that asks; ``number`` is the argument that tells it which."""
 
     __slots__ = ("number", "context", "asked", "interrupt")
