@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from runnel.graph.device_set import LogicalDevice
-from runnel.runtime.devices.devices import xla_device
+from runnel.runtime.devices.devices import compiles_for_host, xla_device
 
 
 def put(value: Any, target: Any) -> Any:
@@ -47,7 +47,8 @@ class Transfer:
         """
         if value is None:
             return None
-        if self.by_value:
+        to_host = self.device.device_type == "CPU" and not compiles_for_host()
+        if self.by_value or to_host:
             if hasattr(value, "copy_to_host_async"):
                 value.copy_to_host_async()  # nothing to do where it is in the host's memory
             return value
