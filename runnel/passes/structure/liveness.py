@@ -66,6 +66,13 @@ class Liveness:
         """The conditions under which ``value`` is alive, where it is used."""
         return self._of_value.get(value, ALWAYS)
 
+    @property
+    def predicates(self) -> list[int]:
+        """The values outside of loops that decide something."""
+        leads_to, outermost = self._frames.leads_to, self._frames.outermost
+        producers = {value: self._producers.get(value) for value in self._order}
+        return [v for v, p in producers.items() if p is None or leads_to[p] is outermost]
+
     def nested(self, conditions: Conditions, outermost: int | None = None) -> list[Condition]:
         """``conditions`` in an order in which conditionals can be nested, the outermost first.
 

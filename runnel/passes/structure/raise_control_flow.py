@@ -375,7 +375,8 @@ class _FrameRaiser:
             item = self._item_of.get(control)
             if item is None:
                 continue
-            if control.op_def.name == "Identity" and not control.control:
+            dynamic = bool(control.outputs) and self.dynamic.makes(control.outputs[0])
+            if control.op_def.name == "Identity" and not control.control and not dynamic:
                 source = self._producers.get(control.inputs[0])
                 if source is not None and source.op_def.name in SWITCHES:
                     continue

@@ -70,13 +70,13 @@ class DynamicParts:
 
     def _needed(self, nodes: Sequence[Node], inputs: Iterable[int]) -> tuple[int, ...]:
         """The values of items that ``nodes`` wait for: their inputs, and what decides."""
+        inputs = list(inputs)
         found = [v for value in inputs for v in self._outer(value)]
-        for node in nodes:
-            found += [
-                self._raising.taken(predicate)
-                for predicate, side in self._liveness.of[node]
-                if side >= 0
-            ]
+        conditions = [self._liveness.of[node] for node in nodes]
+        conditions += map(self._liveness.of_value, inputs)  # a Merge has others than its inputs
+        for predicate, side in frozenset().union(*conditions):
+            if side >= 0:
+                found.append(self._raising.taken(predicate))
         return tuple(dict.fromkeys(found))
 
     def _outer(self, value: int) -> list[int]:
@@ -212,7 +212,7 @@ class _RegionBuilder:
                 # Who waits for something in another region is dead when that is.
                 wanted.update(c.outputs[0] for c in node.control if c.outputs)
         # A predicate is wanted where what it decides is; its copies are seen through there.
-        wanted.update(self._liveness.decides(v) for v in list(wanted))
+        wanted.update(self._liveness.predicates)
         given = [v for n in self._copies for v in n.outputs if v in wanted and v in self._made]
         return Program(self._nodes, self._feeds, tuple(given), self._infos)
 
