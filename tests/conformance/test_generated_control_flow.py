@@ -11,18 +11,12 @@ from tests.conformance.generated_control_flow import check
 from tests.control_flow_programs.outcomes import INTERPRETED, WAYS
 from tests.control_flow_programs.program import given_program, random_program, statement
 
-# A region that runs dynamically takes a value of another that does not hand it over.
-NOT_YET = {43: pytest.mark.xfail(reason="a region's input has no maker", strict=False)}
 
-
-@pytest.mark.parametrize(
-    "seed", [pytest.param(seed, marks=NOT_YET.get(seed, ())) for seed in range(120)]
-)
+@pytest.mark.parametrize("seed", range(120))
 def test_interpreted_programs_give_what_tensorflow_gives(seed):
     check(random_program(seed), INTERPRETED)
 
 
-@pytest.mark.xfail(reason="one of these fails: a region's input has no maker", strict=False)
 @pytest.mark.parametrize("seed", range(1000, 1030))
 def test_programs_give_what_tensorflow_gives_in_every_tier(seed):
     check(random_program(seed), WAYS)

@@ -242,7 +242,7 @@ class Liveness:
             self._note(node, ALWAYS)
             return
         found = [self._of_value.get(value, ALWAYS) for value in node.inputs]
-        found += [self._awaited(control) for control in node.control]
+        found += [self.after(control) for control in node.control]
         conditions = ALWAYS.union(*found)
         if kind in ENTERS or kind in EXITS:
             self.of[node] = conditions  # what they give is in another frame
@@ -256,7 +256,7 @@ class Liveness:
         else:
             self._note(node, conditions)
 
-    def _awaited(self, control: Node) -> Conditions:
+    def after(self, control: Node) -> Conditions:
         """The conditions under which a node that waits for ``control`` runs."""
         if control.op_def.name in ENTERS or control.op_def.name in EXITS:
             return self._of_value.get(control.outputs[0], ALWAYS)

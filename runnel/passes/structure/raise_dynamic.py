@@ -40,6 +40,10 @@ class DynamicParts:
         """True for a Switch whose predicate is the same for everyone, and that only they take."""
         if not set(switch.outputs).isdisjoint(self._raising.program.fetches):
             return False
+        infos = self._raising.program.infos
+        taken, given = self._raising.taken(switch.inputs[0]), switch.outputs[0]
+        if infos[taken].dtype.is_ref_dtype and not infos[given].dtype.is_ref_dtype:
+            return False  # it reads a variable, once
         return all(side >= 0 for _, side in self._liveness.of_value(switch.outputs[0]))
 
     def exits(self, loop: Frame) -> list[Node]:
@@ -211,9 +215,15 @@ class _RegionBuilder:
                 wanted.update(node.inputs)
                 # Who waits for something in another region is dead when that is.
                 wanted.update(c.outputs[0] for c in node.control if c.outputs)
+        behind = list(filter(self._is_copied, wanted))
+        while behind:
+            inputs = raising.producers[behind.pop()].inputs
+            behind += [value for value in inputs if self._is_copied(value)]
+            wanted.update(inputs)
         # A predicate is wanted where what it decides is; its copies are seen through there.
         wanted.update(self._liveness.predicates)
         given = [v for n in self._copies for v in n.outputs if v in wanted and v in self._made]
+        given = [v for v in given if not self._is_copied(v)]
         return Program(self._nodes, self._feeds, tuple(given), self._infos)
 
     def _copy(self, node: Node) -> None:
@@ -232,10 +242,18 @@ class _RegionBuilder:
             self._taken[value] = self._brought_in(value)
         return self._taken[value]
 
+    def _is_copied(self, value: int) -> bool:
+        """True for what each region has its own Switch for; another hands its value over."""
+        producer = self._raising.producers.get(value)
+        if producer is None or producer.op_def.name not in SWITCHES:
+            return False
+        dtype = self._infos[value].dtype
+        return value not in self._dynamic or dtype.is_ref_dtype or dtype.name == "resource"
+
     def _brought_in(self, value: int) -> int:
         raising = self._raising
         producer = raising.producers.get(value)
-        if producer is not None and producer.op_def.name in SWITCHES:
+        if producer is not None and self._is_copied(value):
             inputs = tuple([v if v in self._made else self._take(v) for v in producer.inputs])
             if producer not in self._copies:
                 self._append(producer, inputs, ())
@@ -286,7 +304,7 @@ class _RegionBuilder:
         """What ``node`` waits for inside, in place of ``control``."""
         if control in self._inside:
             return [self._copies[control]]
-        conditions = self._liveness.of.get(control, frozenset())
+        conditions = self._liveness.after(control)
         if not conditions:
             return []  # the region waits for it
         if all(side >= 0 for _, side in conditions):

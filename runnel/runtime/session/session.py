@@ -24,7 +24,7 @@ from runnel.runtime.session.feeds import check_feed, expand_feeds
 from runnel.runtime.session.fetches import Rebuild, expand_fetches
 from runnel.runtime.session.options import SessionOptions
 from runnel.runtime.state.at_exit import cancel_at_exit, is_exiting, require_running
-from runnel.runtime.state.step_context import RunningSteps
+from runnel.runtime.state.step_context import RunningSteps, fulfil
 from runnel.runtime.state.task_state import TaskState
 
 # Calls of different forms whose plans a session keeps; the oldest make room for new ones.
@@ -433,5 +433,5 @@ def _cancel_steps() -> None:
 
 cancel_at_exit(
     _cancel_steps,
-    inside=(BaseSession._run_plan, BaseSession._prepare, BaseSession.partial_run),
+    inside=(BaseSession._run_plan, BaseSession._prepare, BaseSession.partial_run, fulfil),
 )

@@ -216,20 +216,24 @@ class StepContext:
 
 
 def in_thread(function: Callable[[], Any]) -> Future[Any]:
-    """What becomes of ``function``, called by a thread of its own: nothing interrupts that."""
+    """What becomes of ``function``, called by a thread of its own: nothing interrupts that.
+
+    The end of the process waits for it only as for a step (``runtime.state.at_exit``).
+    """
     future: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(function())
-        except BaseException as error:
-            future.set_exception(error)
-
     try:
-        threading.Thread(target=run).start()
+        threading.Thread(target=fulfil, args=(future, function), daemon=True).start()
     except RuntimeError:  # the process is ending: it may start no more threads
-        run()
+        fulfil(future, function)
     return future
+
+
+def fulfil(future: Future[Any], function: Callable[[], Any]) -> None:
+    """Has ``future`` be what ``function`` returns or raises."""
+    try:
+        future.set_result(function())
+    except BaseException as error:
+        future.set_exception(error)
 
 
 def await_future(future: Future[Any], context: StepContext, node: Node) -> None:
