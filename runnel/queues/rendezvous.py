@@ -1,0 +1,81 @@
+"""Where the parts of one step meet: a value is sent under a key and received under it, once.
+
+Whoever comes first waits for the other, but only a receiver stands there: a sender leaves its value
+and goes on. A value may be *dead*: it lies on a branch that was not taken, and what would use it
+must know.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from runnel.graph.errors import InternalError
+from runnel.queues.waiter import WAITING, Waiter
+
+DEAD: Any = type("Dead", (), {"__repr__": lambda self: "DEAD"})()
+"""A value on a branch that was not taken."""
+
+
+class Rendezvous:
+    """The values of one step that are sent and not yet received, and those who wait for some.
+
+    ``error`` is the first cause for which the step has failed, once it has.
+    """
+
+    def __init__(self) -> None:
+        # Held while a value or a waiter is put down or taken up, never while one waits.
+        self._lock = threading.Lock()
+        self._values: dict[str, Any] = {}
+        self._waiters: dict[str, Waiter] = {}
+        self._keys: dict[Waiter, str] = {}
+        self.error: Exception | None = None
+
+    def send(self, key: str, value: Any, dead: bool = False) -> None:
+        """Hands ``value`` to who waits for ``key`` or will ask for it; never waits."""
+        sent = DEAD if dead else value
+        with self._lock:
+            if self.error is not None:
+                raise self.error
+            waiter = self._waiters.pop(key, None)
+            if waiter is not None:
+                del self._keys[waiter]
+                waiter.complete(lambda: (sent,))
+            elif key in self._values:
+                raise InternalError(None, None, f"Something was sent twice under the key {key!r}")
+            else:
+                self._values[key] = sent
+
+    def recv(self, key: str, waiter: Waiter) -> Any:
+        """What was sent under ``key`` (``DEAD`` if it is dead), which is then gone; or it waits."""
+        with self._lock:
+            if self.error is not None:
+                raise self.error
+            if key in self._values:
+                return (self._values.pop(key),)
+            if key in self._waiters:
+                raise InternalError(None, None, f"Two operations receive under the key {key!r}")
+            self._waiters[key] = waiter
+            self._keys[waiter] = key
+        waiter.place = self
+        return WAITING
+
+    def cancel(self, waiter: Waiter) -> bool:
+        """Forgets ``waiter``; False if it has been told its result already."""
+        with self._lock:
+            key = self._keys.pop(waiter, None)
+            if key is None:
+                return False
+            del self._waiters[key]
+            return True
+
+    def abort(self, error: Exception) -> None:
+        """Fails all that wait and all that come later, with the first error that it was given."""
+        with self._lock:
+            if self.error is not None:
+                return
+            self.error = error
+            self._values.clear()
+            self._waiters.clear()
+            while self._keys:
+                self._keys.popitem()[0].fail(error)
