@@ -1,7 +1,8 @@
-"""Handing a value from one device to another: what an edge between devices becomes.
+"""Handing a value from one part of a step to another: what an edge that crosses becomes.
 
 These are made by ``passes.placement.partition``, never by users. A pair has one rendezvous key,
-which names both devices and the tensor.
+which names both devices, the tensor and, in a loop, the iteration. They meet in the rendezvous of
+their step (``runnel.queues.rendezvous``).
 """
 
 from __future__ import annotations
@@ -9,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from runnel.graph.errors import FailedPreconditionError
 from runnel.graph.registry import register_op
+from runnel.queues.batches import taken_over
+from runnel.queues.rendezvous import Rendezvous
+
+MAY_BE_DEAD = "_may_be_dead"
+"""An attribute of a ``_Recv`` whose value lies on a branch, or in a loop on one."""
+OUTERMOST = ("0", 0)
+"""The frame and iteration of what runs in no loop."""
 
 _ENDS = [
     "tensor_name: string",
@@ -23,8 +32,7 @@ send_op = register_op(
     "_Send",
     inputs="tensor: T",
     attrs=["T: type", *_ENDS],
-    stateful=True,
-    host=True,
+    blocking=True,
     differentiable=False,
 )
 
@@ -32,13 +40,41 @@ recv_op = register_op(
     "_Recv",
     outputs="tensor: tensor_type",
     attrs=["tensor_type: type", *_ENDS],
-    stateful=True,
-    host=True,
+    blocking=True,
     differentiable=False,
 )
 
 
-def rendezvous_key(attrs: Mapping[str, Any], frame: int = 0, iteration: int = 0) -> str:
+recv_op.shape(lambda: None)
+
+
+@send_op.kernel
+def _(xp, tensor, *, waiter, operation):
+    key = rendezvous_key(operation.attrs, *waiter.iteration)
+    _rendezvous_of(waiter).send(key, taken_over(tensor))
+    return ()
+
+
+@recv_op.kernel
+def _(xp, *, waiter, operation):
+    key = rendezvous_key(operation.attrs, *waiter.iteration)
+    return _rendezvous_of(waiter).recv(key, waiter)
+
+
+def send_dead(attrs: Mapping[str, Any], waiter: Any) -> None:
+    """Tells who receives that there will be no value: its branch was not taken."""
+    _rendezvous_of(waiter).send(rendezvous_key(attrs, *waiter.iteration), None, dead=True)
+
+
+def _rendezvous_of(waiter: Any) -> Rendezvous:
+    if waiter.rendezvous is None:
+        raise FailedPreconditionError(
+            None, None, "_Send and _Recv join the parts of one step; this step is not one of them"
+        )
+    return waiter.rendezvous
+
+
+def rendezvous_key(attrs: Mapping[str, Any], frame: str = "0", iteration: int = 0) -> str:
     """The key under which a value is handed over, in TensorFlow's form."""
     return ";".join(
         [

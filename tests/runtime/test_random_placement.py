@@ -240,6 +240,16 @@ def test_loops_and_conditionals_as_wholes_give_what_their_primitives_give(seed: 
 @given(SEEDS)
 @fuzz(10)
 def test_branches_and_loops_may_be_scattered_too(seed: int) -> None:
+    check_flow(seed)
+
+
+@pytest.mark.parametrize("seed", [3280387012, 2255701793])
+def test_a_dead_value_is_not_moved_and_a_constant_is_with_its_branch(seed: int) -> None:
+    check_flow(seed)
+
+
+def check_flow(seed: int) -> None:
+    """Compares what is scattered with what is on one device."""
     fed = [np.float64([0.3, -1.2]), np.float64([-2.0, 0.7])]
 
     def results(devices: Any, level: int) -> list[Any]:

@@ -21,7 +21,7 @@ from heapq import heapify, heappop, heappush
 from runnel.graph.device_set import LogicalDevice
 from runnel.graph.operation import Operation
 from runnel.passes.clusters.cluster import Segment, cluster
-from runnel.passes.program.program import Node, Program
+from runnel.passes.program.program import Node, Program, is_constant
 from runnel.passes.program.state_access import StateAccess
 from runnel.passes.structure.structured import structure_of
 
@@ -39,11 +39,6 @@ class Unit:
     needs: tuple[int, ...]
     device: LogicalDevice | None
     """Where it runs, if there are several devices."""
-
-
-def is_constant(node: Node) -> bool:
-    """True for a constant that waits for nothing."""
-    return node.op_def.name == "Const" and not node.control
 
 
 def cut(

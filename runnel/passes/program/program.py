@@ -50,6 +50,11 @@ class Node:
         return f"<Node {self.op.name} {self.op_def.name} {self.inputs} -> {self.outputs}>"
 
 
+def is_constant(node: Node) -> bool:
+    """True for a constant that waits for nothing: whoever uses it may have a copy."""
+    return node.op_def.name == "Const" and not node.control
+
+
 def first_type(op_def: OpDef, attrs: dict[str, Any]) -> DType | None:
     """The value of the first type attribute: what selects a kernel."""
     for attribute in op_def.attributes.values():

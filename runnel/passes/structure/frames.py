@@ -70,6 +70,8 @@ class Frames:
         self._children: dict[tuple[Frame, str], Frame] = {}
         for node in program.nodes:
             self._place(node)
+        self.variables: set[Node] = set()
+        """The Merge that begins each loop variable."""
         for node in program.nodes:
             if node.op_def.name in MERGES:
                 self._check_back_edges(node)
@@ -133,6 +135,8 @@ class Frames:
     def _check_back_edges(self, node: Node) -> None:
         for value in node.inputs:
             producer = self._producers.get(value)
+            if producer is not None and _is_back_edge(producer, node):
+                self.variables.add(node)
             if producer is not None and self.leads_to[producer] is not self.runs_in[node]:
                 entry = next(s for s in self._sources(node) if s is not producer)
                 raise _mixed(

@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from runnel.ops.control_flow import ENTERS, EXITS, MERGES, NEXT_ITERATIONS, SWITCHES
+from runnel.ops.send_recv import MAY_BE_DEAD
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.variable_reads import is_variable_read
 from runnel.passes.structure.frames import Frame, Frames
@@ -36,7 +37,7 @@ class Liveness:
 
     def __init__(self, program: Program, frames: Frames, uncertain: Iterable[int] = ()) -> None:
         """``uncertain`` are the values from outside that may be dead."""
-        self._frames = frames
+        self._variables = frames.variables
         self._producers = program.producers()
         self._infos = program.infos
         self.of: dict[Node, Conditions] = {}
@@ -167,7 +168,7 @@ class Liveness:
         for enter in child.enters:
             self._of_value[enter.outputs[0]] = ALWAYS if together else frozenset({(enter, -1)})
         for item in child.items:
-            if isinstance(item, Node) and self._is_loop_merge(item):
+            if item in self._variables:
                 conditions = ALWAYS if together else frozenset({(item, -1)})
                 self._note(item, conditions)
 
@@ -175,7 +176,7 @@ class Liveness:
         """True when all variables of a loop go on to the next iteration, or none."""
         for enter in child.enters:
             takers = self._takers.get(enter.outputs[0], [])
-            if not enter.attrs["is_constant"] and not all(map(self._is_loop_merge, takers)):
+            if not enter.attrs["is_constant"] and not self._variables.issuperset(takers):
                 return False  # it is there in the first iteration only
         going_on = set()
         for item in child.items:
@@ -183,7 +184,7 @@ class Liveness:
                 continue
             if item.op_def.name in NEXT_ITERATIONS:
                 going_on.add(self.of[item])
-            elif self._is_loop_merge(item):
+            elif item in self._variables:
                 kinds = sorted(p.op_def.name in NEXT_ITERATIONS for p in self._sources(item))
                 if kinds != [False, True]:
                     return False
@@ -203,7 +204,7 @@ class Liveness:
                 conditions[self.decides(item.inputs[0])] = None
             elif item.op_def.name in NEXT_ITERATIONS:
                 going_on = self.of[item]
-            elif item.op_def.name in MERGES and not self._is_loop_merge(item):
+            elif item.op_def.name in MERGES and item not in self._variables:
                 if item not in self.merges:
                     return False
         if len(conditions) != 1:
@@ -222,11 +223,6 @@ class Liveness:
     def _sources(self, node: Node) -> list[Node]:
         return [self._producers[v] for v in node.inputs if v in self._producers]
 
-    def _is_loop_merge(self, node: Node) -> bool:
-        return node.op_def.name in MERGES and any(
-            source.op_def.name in NEXT_ITERATIONS for source in self._sources(node)
-        )
-
     def _note(self, node: Node, conditions: Conditions) -> None:
         self.of[node] = conditions
         for value in node.outputs:
@@ -235,7 +231,7 @@ class Liveness:
     def _visit(self, node: Node) -> None:
         kind = node.op_def.name
         if kind in MERGES:
-            if not self._is_loop_merge(node):
+            if node not in self._variables:
                 self._note(node, self._merged(node))
             return
         if kind == "ControlTrigger":
@@ -244,6 +240,8 @@ class Liveness:
         found = [self._of_value.get(value, ALWAYS) for value in node.inputs]
         found += [self.after(control) for control in node.control]
         conditions = ALWAYS.union(*found)
+        if MAY_BE_DEAD in node.attrs:  # another part of the step decides
+            conditions |= {(node, -1)}
         if kind in ENTERS or kind in EXITS:
             self.of[node] = conditions  # what they give is in another frame
         elif kind in SWITCHES:

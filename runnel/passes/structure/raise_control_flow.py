@@ -17,6 +17,7 @@ from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.loop_edges import NEXT_ITERATIONS
 from runnel.graph.registry import get_op_def
 from runnel.ops.control_flow import CONTROL_FLOW, ENTERS, EXITS, MERGES, SWITCHES
+from runnel.ops.send_recv import MAY_BE_DEAD
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import variable_name
 from runnel.passes.program.variable_reads import is_variable_read
@@ -59,7 +60,7 @@ def raise_control_flow(
     it ``raises``, all run dynamically. ``spans`` tells, in a step over several devices, whether
     nodes compute on more than one.
     """
-    if not any(node.op_def.name in CONTROL_FLOW for node in program.nodes):
+    if not any(n.op_def.name in CONTROL_FLOW or MAY_BE_DEAD in n.attrs for n in program.nodes):
         return program
     frames = Frames(program)
     _check_edges(program, frames)
@@ -294,14 +295,10 @@ class _FrameRaiser:
                 raise NotWellFormed(f"the frame {self._frame.name!r} has several conditions")
             self._condition = node
             self._raising.alias[node.outputs[0]] = node.inputs[0]
-        elif kind in MERGES and self._is_loop_merge(node):
+        elif node in self._frames.variables:
             self._merges.append(node)  # its control edges are those of the loop's beginning
         elif kind != "ControlTrigger" or self._frame.parent is None:
             self._add_item(node, rank)
-
-    def _is_loop_merge(self, node: Node) -> bool:
-        sources = [self._producers.get(value) for value in node.inputs]
-        return any(s is not None and s.op_def.name in NEXT_ITERATIONS for s in sources)
 
     def _read_in_branch(self, node: Node, value: int, rank: int) -> None:
         """Where a Switch passes on the value of a variable, ``value``: a read in that branch."""
@@ -378,7 +375,8 @@ class _FrameRaiser:
             dynamic = bool(control.outputs) and self.dynamic.makes(control.outputs[0])
             if control.op_def.name == "Identity" and not control.control and not dynamic:
                 source = self._producers.get(control.inputs[0])
-                if source is not None and source.op_def.name in SWITCHES:
+                begins = source is not None and source.op_def.name in SWITCHES
+                if begins and not self.dynamic.makes(control.outputs[0]):
                     continue
             found.append(item)
         return found

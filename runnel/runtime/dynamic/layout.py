@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 
 from runnel.graph import errors
+from runnel.graph.operation import Operation
 from runnel.graph.registry import INTERPRETED
 from runnel.ops.control_flow import ENTERS, EXITS, MERGES, NEXT_ITERATIONS, SWITCHES
+from runnel.ops.send_recv import recv_op, send_op
 from runnel.passes.clusters.cluster import Segment
 from runnel.passes.clusters.frame_units import Unit
 from runnel.passes.program.kernel_call import bind, bind_blocking, fail_now, select
-from runnel.passes.program.program import Node, Program, ValueInfo
+from runnel.passes.program.program import Node, Program, ValueInfo, is_constant
+from runnel.passes.program.reached_state import ReachedState
 from runnel.passes.program.variable_reads import is_variable_read
 from runnel.passes.structure.frames import Frame, Frames, loop_of
 from runnel.runtime.interpret import verification
@@ -21,9 +24,6 @@ from runnel.runtime.interpret.stretch import Stretch
 
 PLAIN, CONSTANT, VARIABLE, SWITCH, MERGE, ENTER, EXIT, NEXT, PASS, TRIGGER = range(10)
 BLOCKING, STRETCH = range(10, 12)
-
-DEAD = object()
-"""A value on a branch that was not taken."""
 
 _KINDS = {
     **dict.fromkeys(SWITCHES, SWITCH),
@@ -50,7 +50,7 @@ class Task:
     __slots__ = (
         *("node", "kind", "rank", "inputs", "first", "last", "call", "stretch", "outputs"),
         *("merges", "controls", "references", "takes_numpy", "target", "is_constant", "infos"),
-        "results",
+        *("results", "exchanges", "sends", "followers"),
     )
 
     def __init__(self, node: Node, kind: int, rank: int, first: int, unit: Node | Stretch) -> None:
@@ -71,6 +71,8 @@ class Task:
         """For each output: (rank, slot, index among the inputs) of the Merges that take it."""
         self.controls: list[int] = []
         """Ranks of the nodes that wait for this one without taking a value."""
+        self.followers: list[int] = []
+        """Ranks of those that touch the same variable next, whether this one runs or is dead."""
         self.references = False
         """True when an input may denote a variable that the kernel must not see as such."""
         self.takes_numpy = False
@@ -79,6 +81,9 @@ class Task:
         self.is_constant = False
         self.infos: list[ValueInfo] = []
         """What is declared of the outputs of a blocking operation."""
+        self.sends = node.op_def is send_op
+        """True when another part of the step waits to hear of it, dead or alive."""
+        self.exchanges = self.sends or node.op_def is recv_op
 
 
 class Layout:
@@ -86,7 +91,7 @@ class Layout:
 
     __slots__ = (
         *("frame", "rank", "tasks", "size", "pending", "merge_inputs", "enters", "exits"),
-        *("parent", "parallel_iterations", "function"),
+        *("parent", "parallel_iterations", "function", "followers"),
     )
 
     def __init__(self, frame: Frame) -> None:
@@ -103,6 +108,8 @@ class Layout:
         limits = [int(enter.attrs["parallel_iterations"]) for enter in frame.enters]
         self.parallel_iterations = max(1, min(limits, default=1))
         """How many iterations, from the first that is not over, may have begun."""
+        self.followers: list[int] = []
+        """As those of a task: when the loop has ended."""
         self.function: Callable[..., Any] | None = None
         """Runs the whole loop, where that is known to be possible (``loop_code``)."""
 
@@ -124,7 +131,9 @@ class StepLayout:
     ) -> None:
         self._program = program
         self._device = device
-        self._aliases: set[int] = set()
+        self._aliases = {
+            v for node in program.nodes if is_variable_read(node) for v in node.outputs
+        }
         """Values that stand for a variable although they are not declared as references."""
         self.layouts = {frame: Layout(frame) for frame in frames.frames}
         self.root = self.layouts[frames.outermost]
@@ -145,7 +154,7 @@ class StepLayout:
                     nodes = [originals[node.op, node.outputs] for node in unit.nodes]
                     task = self._stretch_task(bind_stretch(unit), nodes, rank, layout)
                     for node in nodes:
-                        if not _is_free_constant(node):
+                        if not is_constant(node):
                             self.tasks[node] = task
                 else:
                     task = self.tasks[unit] = self._task(unit, rank, layout)
@@ -164,6 +173,8 @@ class StepLayout:
             for position, value in enumerate(task.results)
         }
         self._connect(program, frames, all_tasks)
+        if any(node.op_def.blocking for node in program.nodes):
+            self._keep_order(ReachedState(program))
         self.on_device = self._find_on_device(all_tasks)
         """Values that may be arrays of JAX."""
         self.sources = [
@@ -191,8 +202,6 @@ class StepLayout:
         else:
             layout.pending.append(len(node.inputs) + len(self._awaited([node])))
         infos = self._program.infos
-        if kind == PASS and node.op_def.name == "Identity":
-            self._aliases.update(node.outputs)
         task.references = self._takes_references(node.inputs)
         if kind == BLOCKING:
             task.call = bind_blocking(select(node, "CPU", INTERPRETED), node)
@@ -224,7 +233,7 @@ class StepLayout:
         """What ``nodes``, one task, wait for without taking a value, in other tasks."""
         own = set(nodes)
         awaited = dict.fromkeys(control for node in nodes for control in node.control)
-        return [c for c in awaited if c not in own and not _is_free_constant(c)]
+        return [c for c in awaited if c not in own and not is_constant(c)]
 
     # Edges ----------------------------------------------------------------------------------
 
@@ -256,6 +265,41 @@ class StepLayout:
                     plain.append((slot, task.rank))
             for control in self._awaited(nodes_of[task]):
                 self.tasks[control].controls.append(task.rank)
+
+    def _keep_order(self, state: ReachedState) -> None:
+        """Has what touches a variable wait for what did before it, since something may wait."""
+        written = {variable for node in self.tasks for variable in state.writes(node)}
+        for frame, layout in self.layouts.items():
+            readers: dict[Operation, set[int]] = {}
+            writer: dict[Operation, set[int]] = {}
+            for item in frame.items:
+                nodes = item.nodes() if isinstance(item, Frame) else [item]
+                writes = {variable for node in nodes for variable in state.writes(node)}
+                reads = {variable for node in nodes for variable in state.reads(node)}
+                touched = written.intersection(reads | writes)
+                if not touched:
+                    continue
+                rank = (self.layouts[item] if isinstance(item, Frame) else self.tasks[item]).rank
+                earlier: set[int] = set()
+                for variable in touched:
+                    earlier |= writer.get(variable, set())
+                    if variable in writes:
+                        earlier |= readers.pop(variable, set())
+                        writer[variable] = {rank}
+                    else:
+                        readers.setdefault(variable, set()).add(rank)
+                self._follow(layout, rank, earlier)
+                layout.parallel_iterations = 1
+
+    def _follow(self, layout: Layout, rank: int, earlier: set[int]) -> None:
+        unit = layout.tasks[rank]
+        begins = [unit]
+        if isinstance(unit, Layout):  # a loop begins with what enters it
+            begins = [self.tasks[enter] for enter in unit.frame.enters]
+        for other in earlier.difference({rank}, [begun.rank for begun in begins]):
+            layout.tasks[other].followers.extend(begun.rank for begun in begins)
+            for begun in begins:
+                layout.pending[begun.rank] += 1
 
     def _find_on_device(self, tasks: list[Task]) -> set[int]:
         """Finds what stretches give, and tells the tasks that take it."""
@@ -292,8 +336,3 @@ class StepLayout:
             task.outputs[output].append((slot, rank))
         root.pending.append(len(found) + 1)
         return [(found[value], value) for value in program.fetches]
-
-
-def _is_free_constant(node: Node) -> bool:
-    """True for a constant that waits for nothing: stretches have copies of it."""
-    return node.op_def.name == "Const" and not node.control

@@ -60,10 +60,13 @@ from runnel.runtime.state.step_context import NodeWaiter, now
 def add_functions(step: StepLayout, liveness: Liveness, infos: list[ValueInfo]) -> None:
     """Gives each regular frame of ``step`` its function, inner ones first."""
     for frame in reversed(list(step.layouts)):
+        layout = step.layouts[frame]
         inner = [item for item in frame.items if isinstance(item, Frame)]
         written = all(step.layouts[f].function is not None for f in inner)
-        if frame in liveness.predicate and written and liveness.may_wait.isdisjoint(inner):
-            layout = step.layouts[frame]
+        # Another part of the step wants to hear of each iteration, also of what does not run in it.
+        alone = not any(isinstance(task, Task) and task.exchanges for task in layout.tasks)
+        known = frame in liveness.predicate and alone and written
+        if known and liveness.may_wait.isdisjoint(inner):
             layout.function = _Writer(step, layout, liveness, infos).function()
 
 

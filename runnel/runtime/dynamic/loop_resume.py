@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from runnel.passes.structure.liveness import Conditions
+from runnel.queues.rendezvous import DEAD
 from runnel.runtime.dynamic.layout import (
     CONSTANT,
-    DEAD,
     ENTER,
     EXIT,
     NEXT,
@@ -113,6 +113,7 @@ class _Resumption:
 
     def _replay_loop(self, loop: Layout) -> None:
         alive = self._is_alive(loop)
+        self._step.release(self._iteration, loop.followers, False)
         for task in loop.exits:
             value = self._local(self._names.names[task.results[0]]) if alive else DEAD
             self._step.arrive(self._iteration, task, value)
@@ -121,10 +122,13 @@ class _Resumption:
         """Tells the consumers of a task what has become of it."""
         step, iteration, names = self._step, self._iteration, self._names
         if task.kind == ENTER and task.target is not None and task.target.rank < until:
+            step.release(iteration, task.followers, False)
             return  # its loop has run
         if not self._is_alive(task):
             step.pass_on_death(iteration, task)
             return
+        if task.kind in (ENTER, NEXT, EXIT):
+            step.release(iteration, task.followers, False)
         if task.kind == ENTER:
             step.enter(iteration, task, self._local(names.passed_on[task.results[0]]))
         elif task.kind == NEXT:

@@ -9,6 +9,8 @@ import numpy as np
 
 from runnel.graph import errors
 from runnel.graph.device_set import LogicalDevice
+from runnel.ops.send_recv import send_dead
+from runnel.queues.rendezvous import DEAD
 from runnel.queues.waiter import WAITING
 from runnel.runtime.devices.devices import xla_device
 from runnel.runtime.devices.transfer import put
@@ -102,6 +104,8 @@ class NodeRunner:
         context = self.context
         start = time.perf_counter_ns() if context.observer is not None else 0
         waiter = context.waiter(task.node, (self.unit, self.run, iteration, task, start))
+        if task.exchanges:
+            waiter.iteration = iteration.key()
         assert task.call is not None
         try:
             if task.takes_numpy:
@@ -114,8 +118,18 @@ class NodeRunner:
         if results is WAITING:
             context.begin_to_wait(waiter)
             return waiter
-        self.note(task, start, results)
+        if not (task.exchanges and results and results[0] is DEAD):
+            self.note(task, start, results)
         return results
+
+    def send_dead(self, task: Task, iteration: Any) -> None:
+        """Tells the part of the step that waits for a Send that it will not run."""
+        waiter = self.context.waiter(task.node, None)
+        waiter.iteration = iteration.key()
+        try:
+            send_dead(task.node.attrs, waiter)
+        except Exception as error:
+            raise as_op_error(error, task.node, ()) from error
 
     def note(self, task: Task, start: int, results: Any) -> None:
         """Takes note of what a blocking operation has given."""

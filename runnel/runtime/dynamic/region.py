@@ -37,8 +37,9 @@ from runnel.passes.program.state_access import StateAccess
 from runnel.passes.structure.frames import Frame, Frames
 from runnel.passes.structure.liveness import Liveness
 from runnel.passes.structure.structured import Dynamic
+from runnel.queues.rendezvous import DEAD
 from runnel.queues.waiter import WAITING
-from runnel.runtime.dynamic.layout import DEAD, StepLayout
+from runnel.runtime.dynamic.layout import StepLayout
 from runnel.runtime.dynamic.loop_code import add_functions
 from runnel.runtime.dynamic.region_run import RegionRun
 from runnel.runtime.dynamic.region_state import Reference, RegionState, RegionVariables

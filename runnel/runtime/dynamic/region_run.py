@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from runnel.queues.rendezvous import DEAD
 from runnel.runtime.dynamic.layout import (
     BLOCKING,
     CONSTANT,
-    DEAD,
     ENTER,
     EXIT,
     MERGE,
     NEXT,
+    PASS,
     PLAIN,
     STRETCH,
     SWITCH,
@@ -91,8 +92,11 @@ class RegionRun:
             raise as_op_error(waiter.error, task.node, ()) from waiter.error
         assert waiter.made is not None
         results = waiter.made()
-        self._nodes.note(task, start, results)
-        self.complete(iteration, task, results)
+        if task.exchanges and results[0] is DEAD:
+            self.pass_on_death(iteration, task)
+        else:
+            self._nodes.note(task, start, results)
+            self.complete(iteration, task, results)
         inner = iteration
         while True:
             inner.waiting -= 1
@@ -162,7 +166,7 @@ class RegionRun:
         for task in running.layout.exits:
             if task.rank not in running.exited:
                 self.deliver(parent, task.outputs[0], task.merges[0], DEAD, False)
-                self._release(parent, task.controls, dead=True)
+                self.release(parent, task.controls, dead=True)
 
     def enter(self, iteration: Iteration, task: Task, value: Any) -> None:
         """Brings a value into the loop that the Enter ``task`` leads into."""
@@ -208,7 +212,7 @@ class RegionRun:
         """The output of an Enter, an Exit or a NextIteration, in its iteration."""
         self.deliver(iteration, task.outputs[0], task.merges[0], value, task.kind == ENTER)
         if task.controls:
-            self._release(iteration, task.controls, value is DEAD)
+            self.release(iteration, task.controls, value is DEAD)
 
     # Values ---------------------------------------------------------------------------------
 
@@ -261,7 +265,7 @@ class RegionRun:
             heappush(iteration.ready, rank)
 
     @staticmethod
-    def _release(iteration: Iteration, ranks: list[int], dead: bool) -> None:
+    def release(iteration: Iteration, ranks: list[int], dead: bool) -> None:
         """Tells the nodes that wait for another one that it has run, or never will."""
         pending = iteration.pending
         for rank in ranks:
@@ -275,7 +279,8 @@ class RegionRun:
         """Hands on what a task has given."""
         for edges, merges, result in zip(task.outputs, task.merges, results):
             self.deliver(iteration, edges, merges, result, False)
-        self._release(iteration, task.controls, False)
+        self.release(iteration, task.controls, False)
+        self.release(iteration, task.followers, False)
 
     # Nodes ----------------------------------------------------------------------------------
 
@@ -293,6 +298,7 @@ class RegionRun:
                 self.run_frame(running)
                 if running.has_ended():
                     del iteration.children[task.rank]
+                    self.release(iteration, task.followers, False)
                 continue
             assert type(task) is Task
             if deadline is not None or context.cancelled is not None:
@@ -315,6 +321,9 @@ class RegionRun:
                 if type(results) is NodeWaiter:
                     self.begin_waiting(iteration)
                     continue
+                if results and results[0] is DEAD:
+                    self.pass_on_death(iteration, task)
+                    continue
             elif kind == SWITCH:
                 data, pred = values[task.first : task.last]
                 if task.references:
@@ -331,6 +340,8 @@ class RegionRun:
                 value = values[task.first]
                 if task.references:
                     value = nodes.passed(task, value)
+                if kind != PASS:
+                    self.release(iteration, task.followers, False)
                 if kind == NEXT:
                     following = self.iteration(iteration.running, iteration.number + 1)
                     self.arrive(following, task, value)
@@ -355,11 +366,15 @@ class RegionRun:
                     left = pending[rank] = pending[rank] - 1
                     if left == 0:
                         heappush(ready, rank)
-            if task.controls:
-                self._release(iteration, task.controls, False)
+            if task.controls or task.followers:
+                self.release(iteration, task.controls, False)
+                self.release(iteration, task.followers, False)
 
     def pass_on_death(self, iteration: Iteration, task: Task) -> None:
         """Tells the consumers of a task that it will not run."""
+        self.release(iteration, task.followers, False)
+        if task.sends:
+            self._nodes.send_dead(task, iteration)
         if task.kind in (NEXT, EXIT):
             return  # the loop ends here; whether a value has left it is known when it has run
         if task.kind == ENTER:
@@ -367,4 +382,4 @@ class RegionRun:
             return
         for edges, merges in zip(task.outputs, task.merges, strict=True):
             self.deliver(iteration, edges, merges, DEAD, False)
-        self._release(iteration, task.controls, True)
+        self.release(iteration, task.controls, True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from runnel.ops.send_recv import OUTERMOST
 from runnel.runtime.dynamic.layout import Layout, Task
 
 
@@ -34,6 +35,14 @@ class Iteration:
         """How many inputs of each Merge are dead."""
         self.children: dict[int, Running] | None = None
         self.running = running
+
+    def key(self) -> tuple[str, int]:
+        """The name of its frame, with the iterations around that, and its number."""
+        parent = self.running.parent
+        if parent is None:
+            return OUTERMOST
+        frame, number = parent.key()
+        return f"{frame}:{number},{self.running.layout.frame.name}", self.number
 
 
 class Running:

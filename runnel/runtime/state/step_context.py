@@ -22,7 +22,9 @@ from typing import Any
 
 from runnel.graph import errors
 from runnel.graph.operation import Operation
+from runnel.ops.send_recv import OUTERMOST
 from runnel.passes.program.program import Node
+from runnel.queues.rendezvous import Rendezvous
 from runnel.queues.waiter import Outputs, Waiter
 from runnel.runtime.state.resources import Resources
 
@@ -41,7 +43,7 @@ _LIMIT = (
 class NodeWaiter(Waiter):
     """An operation of a running step; ``where`` is what its unit needs to go on with it."""
 
-    __slots__ = ("_context", "node", "where", "made", "error")
+    __slots__ = ("_context", "node", "where", "made", "error", "iteration")
 
     def __init__(self, context: StepContext, node: Node, where: Any) -> None:
         self.place = None
@@ -50,11 +52,18 @@ class NodeWaiter(Waiter):
         self.where = where
         self.made: Callable[[], Outputs] | None = None
         self.error: Exception | None = None
+        self.iteration = OUTERMOST
+        """The frame and the iteration in which the operation runs."""
 
     @property
     def resources(self) -> Resources:
         """What steps share, by name."""
         return self._context.steps.resources
+
+    @property
+    def rendezvous(self) -> Rendezvous | None:
+        """Where the parts of the step meet, if it has any."""
+        return self._context.rendezvous
 
     def complete(self, make: Callable[[], Outputs]) -> None:
         self.made = make
@@ -75,6 +84,8 @@ class StepContext:
     # Most steps are short and neither wait nor draw: what they do not need is not made for each.
     cancelled: str | None = None
     """Why the step has to stop, once it has to."""
+    rendezvous: Rendezvous | None = None
+    """Where this part of the step meets the others, if there are others."""
     outstanding: dict[NodeWaiter, None] | None = None
     """Operations without a result, in the order in which they began to wait."""
     drawn: Sequence[tuple[Any, Any, Any]] = ()
