@@ -1,7 +1,8 @@
 """Where the user's program created an operation, captured cheaply and rendered on demand.
 
 A site is a tuple of code objects and instruction offsets, innermost frame first, of the frames
-that are not runnel's own. Line numbers are decoded only when an error needs them.
+that are not runnel's own. Line numbers are decoded only when an error needs them. The site of an
+operation that was made elsewhere is text: its name there, and the rendered frames.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ def _line(code: CodeType, offset: int) -> int:
 
 def render_site(site: Site) -> list[str]:
     """``file:line, in function`` with the source line, outermost frame first."""
+    if site and isinstance(site[0], str):
+        return list(site[1:])
     rendered = []
     for code, offset in reversed(list(zip(site[::2], site[1::2], strict=True))):
         line = _line(code, offset)

@@ -70,7 +70,7 @@ class OpError(Exception):
         if self._op is None:
             return self._message
         op = self._op
-        lines = [self._message, f"\nFailed operation: {op.name!r} ({op.type}), created at:"]
+        lines = [self._message, f"\nFailed operation: {op.origin!r} ({op.type}), created at:"]
         lines += [f"  {line}" for line in op.creation_site()]
         for tensor in op.inputs:
             site = tensor.op.creation_site()[-1:]

@@ -11,10 +11,14 @@ if TYPE_CHECKING:
     from runnel.graph.dtypes import DType
     from runnel.graph.graph import Graph
     from runnel.graph.operation import Operation
+    from runnel.graph.registry import OpDef
 
 # The version of the GraphDef format: what TensorFlow 1.15 wrote. Later TensorFlows read it, and
 # the meaning of no op here depends on a later one.
 GRAPH_DEF_VERSION = 134
+
+ORIGIN = "_origin"
+"""An attribute with the name and creation site, as text, of the user's operation behind a node."""
 
 # Attributes that TensorFlow added after 1.15: left out at their default, which is what a reader
 # that does not know them does anyway, so that an older TensorFlow reads the graph too.
@@ -77,23 +81,31 @@ def _element_type(attrs: dict[str, Any]) -> DType | None:
 
 
 def _write_node(node: Any, op: Operation, add_shapes: bool) -> None:
-    op_def = op.op_def
-    node.name = op.name
-    node.op = op_def.name
-    if op.device:
-        node.device = op.device
     inputs = [
         t.op.name if t.value_index == 0 else f"{t.op.name}:{t.value_index}" for t in op.inputs
     ]
     if op.control_inputs:
         inputs += [f"^{c.name}" for c in op.control_inputs]
+    write_node(node, op.name, op.op_def, op.device, inputs, op.attrs)
+    if add_shapes:
+        shapes = [t.shape for t in op.outputs]
+        encode_attribute(node.attr["_output_shapes"], shapes, "shape", is_list=True)
+
+
+def write_node(
+    node: Any, name: str, op_def: OpDef, device: str, inputs: list[str], attrs: dict[str, Any]
+) -> None:
+    """Writes an operation into the ``NodeDef`` ``node``; ``inputs`` are as a NodeDef names them."""
+    node.name = name
+    node.op = op_def.name
+    if device:
+        node.device = device
     if inputs:
         node.input.extend(inputs)
     declared = op_def.attributes
-    values = op.attrs
-    for name, value in values.items():
-        attribute = declared.get(name)
-        if name in _LATER_ATTRIBUTES and attribute is not None and value == attribute.default:
+    for key, value in attrs.items():
+        attribute = declared.get(key)
+        if key in _LATER_ATTRIBUTES and attribute is not None and value == attribute.default:
             continue
         try:
             if attribute is not None:
@@ -101,16 +113,13 @@ def _write_node(node: Any, op: Operation, add_shapes: bool) -> None:
             else:
                 kind, is_list = kind_of_value(value)
             if kind == "type" and not is_list:  # the most common, written directly
-                node.attr[name].type = value.as_datatype_enum
+                node.attr[key].type = value.as_datatype_enum
             elif kind == "tensor":
-                encode_attribute(node.attr[name], value, kind, is_list, _element_type(values))
+                encode_attribute(node.attr[key], value, kind, is_list, _element_type(attrs))
             else:
-                encode_attribute(node.attr[name], value, kind, is_list)
+                encode_attribute(node.attr[key], value, kind, is_list)
         except (TypeError, ValueError) as error:
             raise type(error)(
-                f"Attribute {name!r} of {op.name!r} ({op_def.name}) cannot be written to a "
-                f"NodeDef: {error}"
+                f"Attribute {key!r} of {name!r} ({op_def.name}) cannot be written to a NodeDef: "
+                f"{error}"
             ) from None
-    if add_shapes:
-        shapes = [t.shape for t in op.outputs]
-        encode_attribute(node.attr["_output_shapes"], shapes, "shape", is_list=True)

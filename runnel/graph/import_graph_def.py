@@ -15,7 +15,7 @@ from runnel.graph.creation_site import Site, capture_site
 from runnel.graph.device import merge_device
 from runnel.graph.dtypes import DType, as_dtype
 from runnel.graph.graph import Graph, get_default_graph
-from runnel.graph.graph_def import GRAPH_DEF_VERSION
+from runnel.graph.graph_def import GRAPH_DEF_VERSION, ORIGIN
 from runnel.graph.import_order import import_order, is_back_edge
 from runnel.graph.imported_node import Endpoint, ImportedNode, parse_endpoint, read_nodes
 from runnel.graph.operation import Operation, Tensor
@@ -268,7 +268,10 @@ class _Importer:
                     assert is_back_edge(nodes[endpoint[0]], node)
                     open_ends.append((position, endpoint))
                     inputs.append(_unmade(nodes[endpoint[0]], endpoint[1]))
+            origin = node.attrs.pop(ORIGIN, None)
             op = self._operation(node.op_def, node.name, inputs, node.attrs, node.output_types)
+            if isinstance(origin, list) and all(isinstance(text, str) for text in origin):
+                op.site = tuple(origin)
             back_edges += [(op, position, endpoint) for position, endpoint in open_ends]
             op.control_inputs = [operations[c] if isinstance(c, str) else c for c in node.controls]
             override = node.attrs.get("_gradient_op_type")

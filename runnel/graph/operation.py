@@ -243,6 +243,11 @@ class Operation:
 
         return operation_to_node_def(self)
 
+    @property
+    def origin(self) -> str:
+        """The name of the operation, of this graph or the one it was made in, that errors tell."""
+        return self.site[0] if self.site and isinstance(self.site[0], str) else self.name
+
     def creation_site(self) -> list[str]:
         """``file:line, in function`` of the user's frames that created this, outermost first."""
         return render_site(self.site) or [f"<{self.name} was not created by Python code>"]

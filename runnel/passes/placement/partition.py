@@ -1,227 +1,353 @@
-"""Partition: edges between devices become Send and Recv.
+"""Partition: one step as several parts, by device or by task, joined by Sends and Recvs.
 
-A value goes to each device that uses it once, however many consumers it has there. Send and Recv
-stand right after the node that makes the value, so that the transfer begins as soon as the value
-exists. A constant is not sent: every device has its own.
+A value goes to each part that uses it once, however many consumers it has there. It is sent right
+after the node that makes it, so that the transfer begins as soon as the value exists. A constant is
+not sent: every part has its own. A variable is read where it is, when the value is needed: the read
+stands right before its first consumer elsewhere, one for each version of the variable. A control
+edge that crosses is the Send and Recv of a dummy value.
 
-The program stays one list in one order. Each device runs its part of it, and all follow the same
-order, so whatever a part waits for has been started before: no cycle of waiting can arise, also
-where devices feed each other many times in a step. A control edge between devices needs no
-message in one process, where order says everything; it is kept as it is here, and appears as a
-Send and Recv of a dummy value in ``RunMetadata.partition_graphs``.
+Each part keeps its nodes in the order of the step, and each Recv comes after its Send in it, so
+whatever a part waits for has been started before: no cycle of waiting can arise, also where parts
+feed each other many times in a step.
 
-In a loop or a branch that spans devices, a pair is where the value is made: it is there for each
-iteration, and a Recv is dead where its Send is. What goes into or around a loop crosses before its
-``Enter`` or ``NextIteration``, which placement puts with the ``Merge``.
+In a loop or a branch a pair is where the value is made. Deadness is sent, so a Recv is dead where
+its Send is. A Recv in a loop runs once in each iteration, so it waits for something that does: a
+``Merge`` of the loop in its part. A part that has none gets a *control loop*, as in TensorFlow: a
+loop over a dummy value that goes on for as long as the predicate, which is sent to it, says so.
+What goes into or around a loop crosses before its ``Enter`` or ``NextIteration``, which placement
+puts with the ``Merge``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
 
+import numpy as np
+
+from runnel.graph import dtypes
 from runnel.graph.device_set import LogicalDevice
-from runnel.graph.operation import Tensor
-from runnel.ops.send_recv import recv_op, send_op
-from runnel.passes.placement.kernel_devices import follows_values
-from runnel.passes.placement.placement import Placement
-from runnel.passes.program.program import Node, Program
-from runnel.passes.structure.structured import nested_nodes, structure_of, touched_by
+from runnel.graph.errors import UnimplementedError
+from runnel.graph.operation import Operation
+from runnel.graph.registry import get_op_def
+from runnel.ops.control_flow import ENTERS
+from runnel.ops.send_recv import MAY_BE_DEAD
+from runnel.passes.placement.partition_frames import PartitionFrames
+from runnel.passes.program.program import Node, Program, ValueInfo, is_constant
+from runnel.passes.program.variable_reads import is_variable_read
+from runnel.passes.structure.frames import Frame
 
-INCARNATION = 1
-_READS = frozenset({"Identity", "ReadVariableOp"})
+_DUMMY = ValueInfo(dtypes.float32, ())
+_T = {"T": dtypes.float32}
 
 
-class NodeDevices(dict[Node, LogicalDevice]):
-    """The device of each node; fed values come from ``host``, and fetched ones go there."""
+@dataclass(slots=True)
+class Part:
+    """What one device or task does of a step; ``name_of`` has the nodes that no user has made."""
 
-    def __init__(self, host: LogicalDevice) -> None:
-        super().__init__()
-        self.host = host
+    program: Program
+    device_of: dict[Node, LogicalDevice] = field(default_factory=dict)
+    name_of: dict[Node, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Partition:
-    """A program with Sends and Recvs, and the device of each of its nodes."""
+    """The parts of a step by name, and the Recv of each Send."""
 
-    program: Program
-    device_of: NodeDevices
+    parts: dict[str, Part] = field(default_factory=dict)
     recv_of: dict[Node, Node] = field(default_factory=dict)
-    """The Recv of each Send."""
-
-    @property
-    def devices(self) -> list[LogicalDevice]:
-        """The devices that have something to run."""
-        return list(dict.fromkeys(self.device_of.values()))
 
 
-def devices_computing(nodes: Iterable[Node], placement: Placement) -> list[LogicalDevice]:
-    """The devices on which ``nodes``, and those inside them, compute.
+def partition(
+    program: Program,
+    device_of: Mapping[Node, LogicalDevice],
+    part_of: Mapping[Node, str] | None = None,
+    host: LogicalDevice | None = None,
+) -> Partition:
+    """``program``, pruned and placed, as parts; by default one for each device.
 
-    What only passes values on has no say, nor has a read of a variable: its value is brought.
+    Fed values come from ``host``; without one, each part is fed what it takes.
     """
-    found: dict[LogicalDevice, None] = {}
-    for node in nested_nodes(nodes):
-        if structure_of(node) is not None:
-            found.update(dict.fromkeys(map(placement.device_of, touched_by(node).writes)))
-        elif not node.op_def.variable and not follows_values(node.op):
-            if node.op_def.name not in _READS:
-                found[placement.device_of(node.op)] = None
-    return list(found)
-
-
-def computes_on_several(nodes: Iterable[Node], placement: Placement) -> bool:
-    """True when ``nodes`` compute on more than one device."""
-    return len(devices_computing(nodes, placement)) > 1
-
-
-def devices_of_nodes(program: Program, placement: Placement) -> NodeDevices:
-    """The device of each node; one that reads a variable is where the variable is."""
-    variables: dict[int, LogicalDevice] = {}
-    found = NodeDevices(placement.devices.host)
-    for node in program.nodes:
-        if structure_of(node) is not None:
-            computing = devices_computing([node], placement)
-            found[node] = computing[0] if computing else placement.device_of(node.op)
-            continue
-        device = placement.device_of(node.op)
-        if node.op_def.variable:
-            variables[node.outputs[0]] = device
-        elif node.op_def.name == "Identity" and node.inputs[0] in variables:
-            device = variables[node.inputs[0]]  # a read, made for one of its consumers
-        found[node] = device
-    return found
-
-
-def partition(program: Program, placement: Placement) -> Partition:
-    """``program`` with a Send and a Recv for each value and each other device that uses it."""
-    return partition_nodes(program, devices_of_nodes(program, placement))
-
-
-def partition_nodes(program: Program, device_of: NodeDevices) -> Partition:
-    """:func:`partition`, where the device of each node is known.
-
-    ``program`` may also be one inside a loop or conditional; what it is fed is taken to be with the
-    host, from where a transfer brings it, wherever it really is.
-    """
-    crossing = _crossings(program, device_of)
-    if not crossing:
-        return Partition(program, device_of)
-    builder = _Builder(program, device_of, crossing)
-    builder.send_all(None, program.feeds.values())
-    for node in program.nodes:
-        builder.add(node)
-        builder.send_all(node, node.outputs)
-    return builder.result()
+    if part_of is None:
+        part_of = {node: device.name for node, device in device_of.items()}
+    return _Partitioning(program, device_of, part_of, host).run()
 
 
 @dataclass(frozen=True, slots=True)
-class _Arrival:
-    """A value on another device: its number there, and the first consumer."""
+class _Origin:
+    """Where something is, on whose behalf, and its name; the node that it tells of, if any."""
 
-    received: int
-    consumer: Node
-
-
-Crossings = dict[int, dict[LogicalDevice, _Arrival]]
-
-
-def _crossings(program: Program, device_of: NodeDevices) -> Crossings:
-    """For each value the other devices that use it."""
-    made_by: dict[int, Node | None] = dict.fromkeys(program.feeds.values())
-    for node in program.nodes:
-        made_by.update(dict.fromkeys(node.outputs, node))
-    crossing: Crossings = {}
-    for node in program.nodes:
-        destination = device_of[node]
-        for value in node.inputs:
-            producer = made_by[value]
-            if producer is None:
-                source = device_of.host
-            elif producer.op_def.variable or is_constant(producer):
-                continue
-            else:
-                source = device_of[producer]
-            if source is destination or destination in crossing.get(value, ()):
-                continue
-            info = program.infos[value]
-            received = program.new_value(replace(info, dtype=info.dtype.base_dtype))
-            crossing.setdefault(value, {})[destination] = _Arrival(received, node)
-    return crossing
+    part: str
+    device: LogicalDevice
+    op: Operation
+    name: str
+    node: Node | None = None
 
 
-def is_constant(node: Node) -> bool:
-    """True for a constant that every device may have for itself."""
-    return node.op_def.name == "Const" and not node.control
-
-
-class _Builder:
-    def __init__(self, program: Program, device_of: NodeDevices, crossing: Crossings) -> None:
+class _Partitioning:
+    def __init__(
+        self,
+        program: Program,
+        device_of: Mapping[Node, LogicalDevice],
+        part_of: Mapping[Node, str],
+        host: LogicalDevice | None,
+    ) -> None:
         self._program = program
         self._device_of = device_of
-        self._crossing = crossing
-        self._nodes: list[Node] = []
-        self._devices = NodeDevices(device_of.host)
-        self._moved: dict[Node, Node] = {}
-        self._recv_of: dict[Node, Node] = {}
-        self._names = {
-            number: fed.op.name for fed, number in program.feeds.items() if isinstance(fed, Tensor)
-        }
-        self._variables: dict[int, str] = {}
+        self._part_of = part_of
+        self._host = host
+        self._fed = {number: tensor for tensor, number in program.feeds.items()}
+        self._producers = program.producers()
+        self._found = Partition()
+        self._copies: dict[tuple[Node, str], Node] = {}
+        self._sends: dict[Node | None, list[Node]] = {None: []}
+        """What is sent right after each node is made, or, of what is fed, at first."""
+        self._aside = {n: None for n in program.nodes if is_constant(n) or is_variable_read(n)}
+        """What stands for itself anywhere: it is put where it is used."""
+        self._ends: dict[Node, int] = {}
+        """The dummy value that tells that a node has run."""
+        self._received: dict[tuple[int, str], tuple[int, Node]] = {}
+        self._reads: dict[tuple[Node, int], int] = {}
+        self._version = 0
+        """How many updates of variables came before."""
+        self._names = {node.op.name for node in program.nodes}
+        self._merges: dict[tuple[Frame, str], Node] = {}
+        """What runs once in each iteration of a loop, in a part."""
+        self._open: dict[Frame, list[_Origin]] = {}
+        """Control loops that have yet to be told how long they go on."""
+        self._frames = PartitionFrames(program, part_of)
 
-    def add(self, node: Node) -> None:
-        device = self._device_of[node]
-        if node.op_def.variable:
-            self._variables[node.outputs[0]] = node.op.name
-        elif node.op_def.name == "Identity" and node.inputs[0] in self._variables:
-            self._names[node.outputs[0]] = f"{self._variables[node.inputs[0]]}/read"
-        inputs = tuple([self._taken(value, device) for value in node.inputs])
-        new = node
-        if inputs != node.inputs or any(c in self._moved for c in node.control):
-            control = tuple(self._moved.get(c, c) for c in node.control)
-            new = Node(node.op, node.op_def, inputs, node.outputs, control, node.attrs)
-            self._moved[node] = new
-        self._nodes.append(new)
-        self._devices[new] = device
+    def run(self) -> Partition:
+        program, frames = self._program, self._frames
+        if self._host is not None and program.feeds:
+            self._part(self._host.name).program.feeds.update(program.feeds)
+        for node in frames.order:
+            if node in self._aside:
+                continue
+            if node.op_def.name in ENTERS:
+                self._read_what_enters(frames.leads_to[node])
+            self._copy(node, self._origin(node))
+            if node.op_def.updates or node.op_def.overwrites:
+                self._version += 1
+            if node.op_def.name == "LoopCond":
+                for origin in self._open.pop(frames.runs_in[node], ()):
+                    self._end_control_loop(node, origin)
+        fetched = {self._producers.get(value) for value in program.fetches}
+        used = {self._producers.get(value) for node in program.nodes for value in node.inputs}
+        used.update(control for node in program.nodes for control in node.control)
+        for node in self._aside:
+            if node in fetched or node not in used:
+                self._copy(node, self._origin(node))
+        for number in dict.fromkeys(program.fetches):
+            if number in self._producers:
+                self._part(self._part_of[self._producers[number]]).program.fetches += (number,)
+        for name, part in self._found.parts.items():
+            made = part.program.nodes
+            part.program.nodes = [n for own in made for n in (own, *self._sends.get(own, ()))]
+            if self._host is not None and name == self._host.name:
+                part.program.nodes[:0] = self._sends[None]
+        return self._found
 
-    def _taken(self, value: int, device: LogicalDevice) -> int:
-        """The number of ``value`` on ``device``."""
-        arrival = self._crossing.get(value, {}).get(device)
-        return value if arrival is None else arrival.received
+    # Nodes ----------------------------------------------------------------------------------
 
-    def send_all(self, producer: Node | None, values: Iterable[int]) -> None:
-        source = self._device_of.host if producer is None else self._device_of[producer]
-        for value in values:
-            for destination, arrival in self._crossing.get(value, {}).items():
-                self._send(producer, value, source, destination, arrival)
+    def _part(self, name: str) -> Part:
+        if name not in self._found.parts:
+            self._found.parts[name] = Part(Program([], {}, (), self._program.infos))
+        return self._found.parts[name]
 
-    def _send(
+    def _origin(self, node: Node, at: _Origin | None = None) -> _Origin:
+        """Where ``node`` is, or where a copy of it goes that is wanted elsewhere, ``at``."""
+        if at is not None and at.part != self._part_of[node]:
+            return at
+        return _Origin(self._part_of[node], self._device_of[node], node.op, node.op.name, node)
+
+    def _copy(self, node: Node, at: _Origin) -> Node:
+        """``node`` in the part of ``at``, with what it takes and waits for there."""
+        if (node, at.part) in self._copies:
+            return self._copies[node, at.part]
+        frames, part = self._frames, self._part(at.part)
+        if node not in frames.variables:
+            self._iteration(frames.runs_in[node], at)
+        inputs = tuple([self._taken(value, node, at) for value in node.inputs])
+        control = dict.fromkeys([self._waited(awaited, at) for awaited in node.control])
+        new = Node(node.op, node.op_def, inputs, node.outputs, tuple(control), node.attrs)
+        self._copies[node, at.part] = new
+        part.program.nodes.append(new)
+        part.device_of[new] = at.device
+        if node in frames.variables:
+            self._merges.setdefault((frames.runs_in[node], at.part), new)
+        return new
+
+    def _make(
         self,
-        producer: Node | None,
-        value: int,
-        source: LogicalDevice,
-        destination: LogicalDevice,
-        arrival: _Arrival,
-    ) -> None:
-        dtype = self._program.infos[arrival.received].dtype
-        name = self._names.get(value) or (producer.op.name if producer else "fed")
+        at: _Origin,
+        kind: str,
+        inputs: tuple[int, ...],
+        infos: Iterable[ValueInfo],
+        attrs: dict[str, Any],
+        control: tuple[Node, ...] = (),
+        after: list[Node] | None = None,
+    ) -> Node:
+        """A node that no user has made, put at the end of its part, or of ``after``."""
+        name = next(n for i in count() if (n := f"{at.name}/_{i}") not in self._names)
+        self._names.add(name)
+        outputs = tuple([self._program.new_value(info) for info in infos])
+        node = Node(at.op, get_op_def(kind), inputs, outputs, control, attrs)
+        part = self._part(at.part)
+        (part.program.nodes if after is None else after).append(node)
+        part.device_of[node], part.name_of[node] = at.device, name
+        return node
+
+    def _dummy(
+        self, at: _Origin, control: tuple[Node, ...], after: list[Node] | None = None
+    ) -> int:
+        """A value that says nothing but that ``control`` has run."""
+        attrs = {"dtype": dtypes.float32, "value": np.zeros((), np.float32)}
+        return self._make(at, "Const", (), [_DUMMY], attrs, control, after).outputs[0]
+
+    def _taken(self, value: int, node: Node, at: _Origin) -> int:
+        """The number, in the part of ``at``, of ``value``, which ``node`` takes."""
+        producer = self._producers.get(value)
+        if producer is None:
+            if self._host is None or self._host.name == at.part:
+                self._part(at.part).program.feeds[self._fed[value]] = value
+                return value
+            tensor = self._fed[value]
+            origin = _Origin(self._host.name, self._host, tensor.op, tensor.op.name)
+            return self._received_at(at, value, origin, self._sends[None])[0]
+        if is_constant(producer) or self._part_of[producer] == at.part:
+            if producer in self._aside:
+                self._copy(producer, self._origin(producer, at))
+            return value
+        self._check_sendable(node, value, producer)
+        variable = self._variable(value)
+        if variable is not None:
+            return self._read(variable, at)
+        origin = self._origin(producer)
+        after = self._sends.setdefault(self._copy(producer, origin), [])
+        return self._received_at(at, value, origin, after)[0]
+
+    def _waited(self, control: Node, at: _Origin) -> Node:
+        """What a node in the part of ``at`` waits for, in place of ``control``."""
+        if is_constant(control) or self._part_of[control] == at.part:
+            return self._copy(control, self._origin(control, at))
+        origin = self._origin(control)
+        copy = self._copy(control, origin)
+        after = self._sends.setdefault(copy, [])
+        if control not in self._ends:
+            self._ends[control] = self._dummy(origin, (copy,), after)
+        return self._received_at(at, self._ends[control], origin, after)[1]
+
+    # Variables ------------------------------------------------------------------------------
+
+    def _variable(self, value: int) -> Node | None:
+        """The variable that ``value`` is a reference to, or stands for."""
+        producer = self._producers.get(value)
+        if producer is not None and is_variable_read(producer):
+            producer = self._producers.get(producer.inputs[0])
+        if producer is None or not producer.op_def.variable:
+            return None
+        return producer if self._program.infos[producer.outputs[0]].dtype.is_ref_dtype else None
+
+    def _read(self, variable: Node, at: _Origin) -> int:
+        """The value of ``variable`` at this point of the step, sent to the part of ``at``."""
+        name, device = f"{variable.op.name}/read", self._device_of[variable]
+        origin = _Origin(self._part_of[variable], device, at.op, name)
+        key = variable, self._version
+        if key not in self._reads:
+            [handle] = self._copy(variable, self._origin(variable)).outputs
+            info = self._program.infos[handle]
+            info = ValueInfo(info.dtype.base_dtype, info.dims)
+            read = self._make(origin, "Identity", (handle,), [info], {"T": info.dtype})
+            self._reads[key] = read.outputs[0]
+        sends = self._part(origin.part).program.nodes
+        return self._received_at(at, self._reads[key], origin, sends)[0]
+
+    def _read_what_enters(self, frame: Frame) -> None:
+        """Reads what enters a loop when the first does: the loop may update it where it is."""
+        for enter in frame.enters:
+            variable, at = self._variable(enter.inputs[0]), self._origin(enter)
+            if variable is not None and self._part_of[variable] != at.part:
+                self._read(variable, at)
+
+    def _check_sendable(self, node: Node, value: int, producer: Node) -> None:
+        arguments = [a for a in node.op_def.inputs for _ in a.types(node.attrs)]
+        handle = self._program.infos[value].dtype.base_dtype is dtypes.resource
+        if handle or any(a.is_ref and v == value for a, v in zip(arguments, node.inputs)):
+            raise UnimplementedError(
+                None,
+                node.op,
+                f"{node.op.name!r} takes {producer.op.name!r} itself, not its value, but is in "
+                "another part of the step, and only values are sent. Put both on one task",
+            )
+
+    # Sending and receiving ------------------------------------------------------------------
+
+    def _received_at(
+        self, at: _Origin, value: int, origin: _Origin, sends: list[Node]
+    ) -> tuple[int, Node]:
+        """The number that ``value`` has in the part of ``at``, and the node that gives it.
+
+        When it is the first to ask, the value is sent, at the end of ``sends``, and received.
+        """
+        known = self._received.get((value, at.part))
+        if known is not None:
+            return known
+        node, dtype = origin.node, self._program.infos[value].dtype.base_dtype
         ends = {
-            "tensor_name": f"edge_{value}_{name}",
-            "send_device": source.name,
-            "send_device_incarnation": INCARNATION,
-            "recv_device": destination.name,
+            "tensor_name": f"edge_{value}_{origin.name}",
+            "send_device": origin.device.name,
+            "send_device_incarnation": origin.device.incarnation,
+            "recv_device": at.device.name,
             "client_terminated": False,
         }
-        consumer = arrival.consumer
-        op = producer.op if producer is not None else consumer.op
-        send = Node(op, send_op, (value,), (), (), {"T": dtype, **ends})
+        send = self._make(origin, "_Send", (value,), [], {"T": dtype, **ends}, (), sends)
         attrs = {"tensor_type": dtype, **ends}
-        recv = Node(consumer.op, recv_op, (), (arrival.received,), (send,), attrs)
-        self._nodes += [send, recv]
-        self._devices[send], self._devices[recv] = source, destination
-        self._recv_of[send] = recv
+        control: tuple[Node, ...] = ()
+        if node is not None:
+            self._iteration(self._frames.leads_to[node], origin)
+            control = self._iteration(self._frames.leads_to[node], at)
+            if self._frames.may_be_dead(node, value if value in node.outputs else None):
+                attrs[MAY_BE_DEAD] = True
+        at = replace(at, name=origin.name)
+        info = ValueInfo(dtype, self._program.infos[value].dims)
+        given = self._make(at, "_Recv", (), [info], attrs, control)
+        self._found.recv_of[send] = given
+        if node is not None and node.op_def.name == "LoopCond":
+            # A loop has its condition in each part, where it decides as it does in a whole.
+            given = self._make(at, "LoopCond", given.outputs, [info], {})
+        self._received[value, at.part] = given.outputs[0], given
+        return given.outputs[0], given
 
-    def result(self) -> Partition:
-        program = self._program
-        whole = Program(self._nodes, program.feeds, program.fetches, program.infos)
-        return Partition(whole, self._devices, self._recv_of)
+    # Control loops --------------------------------------------------------------------------
+
+    def _iteration(self, frame: Frame, at: _Origin) -> tuple[Node, ...]:
+        """What runs in each iteration of ``frame``, in the part of ``at``; if there are several."""
+        if not self._frames.is_cut(frame):
+            return ()
+        if (frame, at.part) not in self._merges:
+            assert frame.parent is not None
+            condition = self._frames.condition(frame)
+            origin = replace(at, op=condition.op, name=frame.name)
+            start = self._dummy(origin, self._iteration(frame.parent, at))
+            attrs = {**frame.enters[0].attrs, **_T, "is_constant": False}
+            [entered] = self._make(origin, "Enter", (start,), [_DUMMY], attrs).outputs
+            inputs = entered, self._program.new_value(_DUMMY)
+            infos = _DUMMY, ValueInfo(dtypes.int32, ())
+            merge = self._make(origin, "Merge", inputs, infos, {**_T, "N": 2})
+            self._merges[frame, at.part] = merge
+            if (condition, self._part_of[condition]) in self._copies:
+                self._end_control_loop(condition, origin)
+            else:
+                self._open.setdefault(frame, []).append(origin)
+        return (self._merges[frame, at.part],)
+
+    def _end_control_loop(self, condition: Node, at: _Origin) -> None:
+        """Has a control loop go on for as long as ``condition`` says."""
+        merge = self._merges[self._frames.runs_in[condition], at.part]
+        inputs = merge.outputs[0], self._taken(condition.outputs[0], condition, at)
+        switch = self._make(at, "Switch", inputs, [_DUMMY, _DUMMY], _T)
+        following = self._make(at, "NextIteration", switch.outputs[1:], [], _T)
+        following.outputs = merge.inputs[1:]

@@ -9,12 +9,11 @@ from typing import Any
 from runnel.graph.device_set import LogicalDevice
 from runnel.graph.graph import Graph
 from runnel.graph.operation import Operation, Tensor
-from runnel.ops.control_flow import CONTROL_FLOW
-from runnel.passes.placement.partition import Partition, partition
+from runnel.passes.placement.node_devices import devices_of_nodes
+from runnel.passes.placement.partition import partition
 from runnel.passes.placement.placement import Placement
 from runnel.passes.program.program import Program
 from runnel.passes.program.prune import prune
-from runnel.passes.program.variable_reads import explicit_reads
 from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.session.feeds import expand_feeds
 from runnel.runtime.session.fetches import expand_fetches
@@ -161,22 +160,24 @@ def _resolve(graph_or_session: Any, config: Any) -> tuple[Graph, SessionDevices]
 
 
 def _crossings(program: Program, placement: Placement) -> list[Crossing]:
-    if not any(node.op_def.name in CONTROL_FLOW for node in program.nodes):
-        program = explicit_reads(program)
-    parted: Partition = partition(program, placement)
+    parted = partition(program, devices_of_nodes(program, placement), host=placement.devices.host)
     consumers: dict[int, int] = {}
-    for node in parted.program.nodes:
-        for value in dict.fromkeys(node.inputs):
-            consumers[value] = consumers.get(value, 0) + 1
+    for part in parted.parts.values():
+        for node in part.program.nodes:
+            if node not in part.name_of:  # the user has made it
+                for value in dict.fromkeys(node.inputs):
+                    consumers[value] = consumers.get(value, 0) + 1
     found = []
     for send, recv in parted.recv_of.items():
+        if recv.outputs[0] not in consumers:
+            continue  # in one process, order says that something has run, or is to run again
         name = send.attrs["tensor_name"].split("_", 2)[2]
         found.append(
             Crossing(
                 name,
                 send.attrs["send_device"],
                 send.attrs["recv_device"],
-                consumers.get(recv.outputs[0], 0),
+                consumers[recv.outputs[0]],
             )
         )
     return found

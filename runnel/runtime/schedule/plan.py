@@ -15,10 +15,10 @@ from runnel.graph.device_set import LogicalDevice
 from runnel.graph.dtypes import DType, float32
 from runnel.graph.operation import Operation, Tensor
 from runnel.passes.clusters.cluster import Segment
-from runnel.passes.clusters.units import Unit, cut, is_constant
-from runnel.passes.placement.partition import computes_on_several, devices_of_nodes
+from runnel.passes.clusters.units import Unit, cut
+from runnel.passes.placement.node_devices import computes_on_several, devices_of_nodes
 from runnel.passes.placement.placement import Placement
-from runnel.passes.program.program import Program
+from runnel.passes.program.program import Program, is_constant
 from runnel.passes.program.prune import prune
 from runnel.passes.program.state_access import StateAccess
 from runnel.passes.program.variable_reads import explicit_reads
@@ -147,7 +147,7 @@ class StepPlan:
             for node in program.nodes
             if is_constant(node) and node.outputs[0] in wanted and node.outputs[0] not in made
         }
-        host = None if device_of is None else device_of.host
+        host = None if placement is None else placement.devices.host
         return Schedule(units, program, self._task, constants, host)
 
     def _bound(
@@ -217,11 +217,6 @@ class StepPlan:
         """What runs the step."""
         return self._ready.schedule
 
-    @property
-    def feeds(self) -> tuple[Tensor, ...]:
-        """The tensors whose values :meth:`run` takes, in their order."""
-        return self._build[2]
-
     def device_of(self, op: Operation) -> LogicalDevice:
         """Where ``op`` runs in this plan."""
         placed = self._placement.placed.get(op) if self._placement is not None else None
@@ -235,9 +230,18 @@ class StepPlan:
             lost = [v for runner in self._ready.schedule.runners for v in runner.forget_lost()]
         return device_error(error, nodes, " and ".join(names), lost)
 
-    def operations(self) -> list[Operation]:
-        """The operations that this plan runs, in their order."""
-        return [node.op for node in prune(*self._build).nodes]
+    def add_partition_graphs(self, run_metadata: Any) -> None:
+        """Adds a graph for each device that has something to run.
+
+        These show the step as it was described, pruned and placed, before it is rewritten.
+        """
+        from runnel.passes.placement.part_graph import part_graph
+        from runnel.passes.placement.partition import partition
+
+        program, host = prune(*self._build), self._devices.devices.host
+        device_of = {node: self.device_of(node.op) for node in program.nodes}
+        for part in partition(program, device_of, host=host).parts.values():
+            part_graph(part, run_metadata.partition_graphs.add(), False, host.name)
 
     def _optimize(self) -> None:
         if self._prepare_lock.acquire(blocking=False):

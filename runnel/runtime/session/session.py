@@ -244,10 +244,7 @@ class BaseSession:
         if run_metadata is None or options is None:
             return self._run_step(plan, feeds, deadline, None)
         if options.output_partition_graphs:
-            from runnel.runtime.schedule.partition_graphs import add_partition_graphs
-
-            host = self._devices.devices.host
-            add_partition_graphs(run_metadata, plan.operations(), plan.feeds, plan.device_of, host)
+            plan.add_partition_graphs(run_metadata)
         if options.trace_level < options.FULL_TRACE:
             return self._run_step(plan, feeds, deadline, None)
         from runnel.runtime.schedule.tracing import StepTracer

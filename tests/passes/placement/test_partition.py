@@ -1,20 +1,20 @@
-"""Partition: one Send and Recv for each value and destination."""
+"""Partition: parts with one Send and Recv for each value and destination."""
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 import runnel as tf
 from runnel.graph.device_set import DeviceSet, local_device
-from runnel.ops.send_recv import rendezvous_key
-from runnel.passes.placement.partition import (
-    computes_on_several,
-    devices_of_nodes,
-    partition,
-    partition_nodes,
-)
+from runnel.graph.import_graph_def import import_graph_def
+from runnel.ops.send_recv import MAY_BE_DEAD, rendezvous_key
+from runnel.passes.placement.node_devices import computes_on_several, devices_of_nodes
+from runnel.passes.placement.part_graph import part_graph
+from runnel.passes.placement.partition import partition
 from runnel.passes.placement.placement import place
 from runnel.passes.program.checker import check_program
 from runnel.passes.program.prune import prune
-from runnel.passes.program.variable_reads import explicit_reads
 from runnel.passes.structure.frames import Frames
 from runnel.passes.structure.raise_control_flow import raise_control_flow
 from runnel.passes.structure.structured import structure_of
@@ -22,11 +22,19 @@ from runnel.passes.structure.structured import structure_of
 CPUS = DeviceSet([local_device("CPU", i) for i in range(3)])
 
 
-def parted(fetches, targets=(), feeds=()):
-    program = explicit_reads(prune(fetches, targets, feeds))
-    found = partition(program, place([node.op for node in program.nodes], CPUS))
-    check_program(found.program, "partition")
+def parted(fetches, targets=(), feeds=(), host=CPUS[0], part_of=None):
+    program = prune(fetches, targets, feeds)
+    device_of = devices_of_nodes(program, place([node.op for node in program.nodes], CPUS))
+    if part_of is not None:
+        part_of = {node: part_of(node) for node in program.nodes}
+    found = partition(program, device_of, part_of, host)
+    for part in found.parts.values():
+        check_program(part.program, "partition")
     return found
+
+
+def ops_in(found, index):
+    return [node.op_def.name for node in found.parts[CPUS[index].name].program.nodes]
 
 
 def sent(found):
@@ -57,7 +65,7 @@ def test_nothing_crosses_on_one_device():
     with tf.device("/cpu:2"):
         y = tf.square(tf.constant([1.0])) + 1.0
     found = parted([y])
-    assert not found.recv_of and found.devices == [CPUS[2]]
+    assert not found.recv_of and list(found.parts) == [CPUS[2].name]
 
 
 def test_constants_are_everywhere_and_are_not_sent():
@@ -65,7 +73,8 @@ def test_constants_are_everywhere_and_are_not_sent():
         c = tf.constant([1.0])
     with tf.device("/cpu:1"):
         y = tf.square(c)
-    assert sent(parted([y])) == []
+    found = parted([y])
+    assert sent(found) == [] and list(found.parts) == [CPUS[1].name]
 
 
 def test_a_fed_value_comes_from_the_host_once():
@@ -86,15 +95,110 @@ def test_a_variable_is_read_where_it_is_and_its_value_is_sent():
     assert sent(found) == [("v/read", 2, 1)]
 
 
+def test_a_variable_is_read_once_for_each_version_that_others_see():
+    with tf.device("/cpu:2"):
+        v = tf.Variable([1.0], name="v")
+    with tf.device("/cpu:1"):
+        before = [tf.negative(v), tf.square(v)]
+        with tf.control_dependencies(before), tf.device("/cpu:2"):
+            update = v.assign_add([1.0])
+        after = tf.exp(v)
+    found = parted([*before, update, after])
+    kinds = [kind for kind in ops_in(found, 2) if kind in ("Identity", "AssignAdd", "_Send")]
+    assert kinds == ["Identity", "_Send", "AssignAdd", "Identity", "_Send"]
+
+
 def test_send_stands_right_after_the_value_is_made():
     with tf.device("/cpu:0"):
         x = tf.square(tf.constant([1.0]), name="x")
         late = tf.negative(x, name="late")
     with tf.device("/cpu:1"):
         y = x + 1.0
-    names = [node.op_def.name for node in parted([y, late]).program.nodes]
-    assert names.index("_Send") == names.index("Square") + 1
-    assert names.index("_Recv") < names.index("Neg")
+    names = ops_in(parted([y, late]), 0)
+    assert names.index("_Send") == names.index("Square") + 1 < names.index("Neg")
+
+
+def test_a_control_edge_that_crosses_is_a_message_too():
+    with tf.device("/cpu:0"):
+        first = tf.no_op(name="first")
+    with tf.device("/cpu:1"), tf.control_dependencies([first]):
+        a, b = tf.no_op(), tf.no_op()
+    found = parted([], [a, b])
+    assert sent(found) == [("first", 0, 1)]
+    assert ops_in(found, 0) == ["NoOp", "Const", "_Send"]
+    assert ops_in(found, 1) == ["_Recv", "NoOp", "NoOp"]
+    for node in found.parts[CPUS[1].name].program.nodes[1:]:
+        assert node.control == tuple(found.recv_of.values())
+
+
+def test_each_part_of_a_task_is_fed_what_it_takes():
+    x = tf.placeholder(tf.float32, [2], name="x")
+    with tf.device("/cpu:0"):
+        y = tf.square(x, name="y")
+    with tf.device("/cpu:1"):
+        z = tf.negative(x, name="z")
+    found = parted([y, z], feeds=[x], host=None, part_of=lambda node: node.op.name)
+    assert not found.recv_of
+    assert {name: list(part.program.feeds) for name, part in found.parts.items()} == {
+        "y": [x],
+        "z": [x],
+    }
+
+
+def test_a_handle_is_not_sent():
+    with tf.device("/cpu:0"):
+        queue = tf.FIFOQueue(3, tf.float32, [()], name="queue")
+        element = queue.dequeue(name="element")
+    with pytest.raises(tf.errors.UnimplementedError, match="takes 'queue' itself") as caught:
+        parted([element], host=None, part_of=lambda node: node.op.name)
+    assert caught.value.op is element.op
+
+
+def test_a_loop_whose_variable_is_cut_is_refused_by_name():
+    _, end = tf.while_loop(lambda i, h: i < 3, lambda i, h: (i + 1, h * h), (0, 2.0), name="steps")
+    apart = {"NextIteration": "there"}
+    with pytest.raises(tf.errors.UnimplementedError, match="The loop 'steps/while_context'"):
+        parted([end], host=None, part_of=lambda node: apart.get(node.op_def.name, "here"))
+
+
+def test_what_is_read_back_has_the_users_names_and_lines():
+    with tf.device("/cpu:2"):
+        v = tf.Variable([1.0, 2.0], name="v")
+    with tf.device("/cpu:1"):
+        y = tf.exp(v, name="y")  # the line
+    found = parted([y], host=None)
+    for name, part in found.parts.items():
+        written = part_graph(part).graph_def.SerializeToString()
+        with tf.Graph().as_default() as graph:
+            import_graph_def(tf.GraphDef.FromString(written), name="")
+        read_back = graph.get_operations()
+        assert [op.type for op in read_back] == [n.op_def.name for n in part.program.nodes]
+        assert all(op.device == name for op in read_back)
+        for op, node in zip(read_back, part.program.nodes, strict=True):
+            assert op.origin == node.op.name
+            assert op.creation_site() == node.op.creation_site()
+            assert [t.dims for t in op.outputs] == [
+                part.program.infos[v].dims for v in node.outputs
+            ]
+    origin = graph.get_operation_by_name("y").creation_site()[-1]
+    assert origin.startswith(__file__) and origin.endswith("# the line")
+    (recv,) = [op for op in graph.get_operations() if op.type == "_Recv"]
+    assert recv.origin == "y" and recv.name != "y"
+    error = tf.errors.InternalError(None, recv, "lost")
+    assert "Failed operation: 'y' (_Recv)" in str(error) and "# the line" in str(error)
+    again = part_graph(found.parts[CPUS[2].name]).graph_def
+    assert "_origin" in again.node[0].attr
+
+
+def test_constants_of_every_type_survive():
+    values = [np.float32([1.5]), np.array([b"text"], object), np.array(True), np.int8([[3]])]
+    found = parted([tf.identity(tf.constant(value)) for value in values], host=None)
+    (part,) = found.parts.values()
+    with tf.Graph().as_default() as graph:
+        import_graph_def(part_graph(part).graph_def, name="")
+    read_back = [op.attrs["value"] for op in graph.get_operations() if op.type == "Const"]
+    for one, other in zip(read_back, values, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_the_rendezvous_key_has_tensorflows_form():
@@ -113,13 +217,6 @@ def test_the_rendezvous_key_has_tensorflows_form():
 # Across loops and conditionals ------------------------------------------------------------------
 
 
-def parted_primitives(fetches, feeds):
-    """As the event-driven executor has it: the primitives, each where it was placed."""
-    program = prune(fetches, (), feeds)
-    found = partition(program, place([node.op for node in program.nodes], CPUS))
-    return found, Frames(found.program)
-
-
 def test_what_a_loop_sends_it_sends_in_each_iteration():
     x = tf.placeholder(tf.float32, [], name="x")
 
@@ -131,27 +228,39 @@ def test_what_a_loop_sends_it_sends_in_each_iteration():
         end = tf.while_loop(lambda i, h: i < 5, body, (tf.constant(0), x))[1]
     with tf.device("/cpu:2"):
         y = tf.negative(end)
-    found, frames = parted_primitives([y], [x])
-    # Once a value for each destination, on the way to NextIteration, never after it.
+    found = parted([y], feeds=[x])
+    # Once a value for each destination, on the way to NextIteration, never after it; and that
+    # the iteration has begun, which the constants of the body wait for.
     assert sent(found) == [
         ("while/Exit_1", 0, 2),
         ("while/Identity", 0, 1),
+        ("while/Identity", 0, 1),
         ("while/Identity_1", 0, 1),
+        ("while/LoopCond", 0, 1),
         ("while/add", 1, 0),
         ("while/product", 1, 0),
     ]
-    inside = {
-        send.attrs["tensor_name"].split("_", 2)[2]: frames.runs_in[send].name
-        for send, recv in found.recv_of.items()
-        if frames.runs_in[send] is frames.runs_in[recv]
-    }
-    assert inside == {
-        "while/Exit_1": "",
-        **dict.fromkeys(
-            ("while/Identity", "while/Identity_1", "while/add", "while/product"),
-            "while/while_context",
-        ),
-    }
+    runs_in = {}
+    for part in found.parts.values():
+        runs_in.update(Frames(part.program).runs_in)
+    for send, recv in found.recv_of.items():
+        outside = send.attrs["tensor_name"].endswith("while/Exit_1")
+        assert runs_in[send].name == runs_in[recv].name
+        assert runs_in[send].name == ("" if outside else "while/while_context")
+
+
+def test_a_part_without_loop_variables_keeps_time_by_a_loop_of_its_own():
+    def body(i, h):
+        with tf.device("/cpu:1"):
+            return i + 1, tf.multiply(h, h, name="product")
+
+    with tf.device("/cpu:0"):
+        end = tf.while_loop(lambda i, h: i < 5, body, (tf.constant(0), tf.constant(2.0)))[1]
+    kinds = ops_in(parted([end]), 1)
+    assert [kinds.count(k) for k in ("Enter", "Merge", "Switch", "NextIteration", "LoopCond")] == [
+        *(1, 1, 1, 1, 1)
+    ]
+    assert "Exit" not in kinds
 
 
 def test_a_loop_around_several_devices_has_its_back_edges_on_one():
@@ -164,8 +273,13 @@ def test_a_loop_around_several_devices_has_its_back_edges_on_one():
 
     with tf.device(lambda op: "/cpu:2" if op.type == "NextIteration" else "/cpu:0"):
         end = tf.while_loop(lambda i, h: i < 5, body, start)[1]
-    found, _ = parted_primitives([end], [])
-    at = {node.op.name: device.index for node, device in found.device_of.items()}
+    found = parted([end])
+    at = {
+        node.op.name: device.index
+        for part in found.parts.values()
+        for node, device in part.device_of.items()
+        if node not in part.name_of
+    }
     assert at["while/Merge"] == at["while/NextIteration"] == 0
     placement = tf.explain_placement(
         tf.get_default_graph(), end, config=tf.ConfigProto(device_count={"CPU": 3})
@@ -173,8 +287,7 @@ def test_a_loop_around_several_devices_has_its_back_edges_on_one():
     assert "must be with 'while/Merge'" in placement["while/NextIteration"].reason
 
 
-def test_the_body_of_a_loop_can_be_partitioned_by_itself():
-    """As a loop that is one node has it: a program that is fed its variables."""
+def test_a_loop_computes_where_the_operations_in_it_do():
     with tf.device("/cpu:2"):
         w = tf.Variable([[0.5]], name="w")
 
@@ -190,14 +303,6 @@ def test_the_body_of_a_loop_can_be_partitioned_by_itself():
     raised = raise_control_flow(program)
     (node,) = [node for node in raised.nodes if structure_of(node) is not None]
     assert computes_on_several([node], placement)
-    loop = structure_of(node)
-    found = partition_nodes(loop.body, devices_of_nodes(loop.body, placement))
-    routes = [
-        (int(s.attrs["send_device"][-1]), int(s.attrs["recv_device"][-1])) for s in found.recv_of
-    ]
-    assert routes == [(0, 1)] * 3  # what it is fed: the counter, the value, the weights
-    ran = {node.op_def.name: device.index for node, device in found.device_of.items()}
-    assert ran["MatMul"] == ran["Tanh"] == 1
 
 
 def test_a_branch_receives_where_its_value_is_made():
@@ -211,7 +316,8 @@ def test_a_branch_receives_where_its_value_is_made():
 
     with tf.device("/cpu:0"):
         y = tf.cond(x > 0.0, when_true, lambda: x - 1.0)
-    found, _ = parted_primitives([y], [x])
+    found = parted([y], feeds=[x])
     assert ("cond/inner", 1, 2) in sent(found) and ("cond/sum", 2, 0) in sent(found)
     for send, recv in found.recv_of.items():
-        assert recv.control == (send,)  # and so it is dead where its Send is
+        name = send.attrs["tensor_name"].split("_", 2)[2]
+        assert (MAY_BE_DEAD in recv.attrs) == (name not in ("x", "Greater", "cond/pred_id"))
