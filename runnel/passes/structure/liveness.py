@@ -37,6 +37,7 @@ class Liveness:
 
     def __init__(self, program: Program, frames: Frames, uncertain: Iterable[int] = ()) -> None:
         """``uncertain`` are the values from outside that may be dead."""
+        self._frames = frames
         self._variables = frames.variables
         self._producers = program.producers()
         self._infos = program.infos

@@ -375,8 +375,7 @@ class _FrameRaiser:
             dynamic = bool(control.outputs) and self.dynamic.makes(control.outputs[0])
             if control.op_def.name == "Identity" and not control.control and not dynamic:
                 source = self._producers.get(control.inputs[0])
-                begins = source is not None and source.op_def.name in SWITCHES
-                if begins and not self.dynamic.makes(control.outputs[0]):
+                if source is not None and source.op_def.name in SWITCHES:
                     continue
             found.append(item)
         return found

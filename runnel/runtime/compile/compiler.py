@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -31,7 +32,7 @@ from runnel.runtime.compile.buffers import Effects, NotCompilable, host_memory
 from runnel.runtime.compile.oversized import require_all_addressable
 from runnel.runtime.compile.pieces import run_in_pieces
 from runnel.runtime.compile.structured_trace import StructuredTrace
-from runnel.runtime.compile.watch import LONG_SECONDS, SHARED_SECONDS, Asker
+from runnel.runtime.compile.watch import INLINE_SECONDS, LONG_SECONDS, SHARED_SECONDS, Asker
 from runnel.runtime.compile.work_estimate import seconds_of
 from runnel.runtime.devices.device_memory import needed_bytes
 from runnel.runtime.interpret import verification
@@ -438,12 +439,16 @@ def compile_segment(
         inner = jax.jit(step)
         traced = inner.trace(*avals, run)
         executable.work = tuple(traced.out_info[3])
-        executable.seconds += seconds_of(traced.jaxpr.jaxpr, platform)
+        seconds = executable.seconds + seconds_of(traced.jaxpr.jaxpr, platform)
+        if platform == "cpu" and not executable.asks_natively and seconds > INLINE_SECONDS:
+            executable.asks_natively = True
+            if executable.asks:
+                inner = jax.jit(partial(step, may_go_on=None))  # traced again, with that
         # Nothing reads what is lent: it is the memory of the buffers that are given back.
         lent: Any = {"donate_argnums": (0,)}
         if executable.work:
             lent = {"donate_argnums": (0, 5), "keep_unused": True}
-        if executable.seconds > (LONG_SECONDS if is_whole else SHARED_SECONDS):
+        if seconds > (LONG_SECONDS if is_whole else SHARED_SECONDS):
             called = _in_pieces(step, avals, run, platform, executable)
         else:
             called = inner
@@ -470,9 +475,8 @@ def _in_pieces(step: Any, avals: Any, run: Any, platform: str, executable: Execu
     """The function ``step`` as one that asks between its pieces whether to go on."""
     import jax
 
-    seconds = executable.seconds
     traced = jax.jit(step).trace(*avals, run, jax.ShapeDtypeStruct((), np.bool_))
-    executable.asks, executable.seconds = True, seconds
+    executable.asks = True
     shape = jax.tree_util.tree_structure(traced.out_info)
 
     def in_pieces(*operands: Any) -> Any:

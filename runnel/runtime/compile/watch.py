@@ -32,6 +32,8 @@ LONG_SECONDS = 0.25
 """For how long a call, or a loop in it, may run without a look, as estimated."""
 SHARED_SECONDS = 0.02
 """The same for one of many calls of a step, which are started one after the other."""
+INLINE_SECONDS = 2e-5
+"""What takes longer, as estimated, XLA runs on several threads: also what asks, in it."""
 _MOST = 1 << 30
 _INLINE_FLOPS = 1_000
 
@@ -107,8 +109,9 @@ class Asker:
     """Asks about one run, in a traced program.
 
     A callback of JAX has XLA run the program on the thread that calls it. That is best for what is
-    short: nothing is handed from thread to thread. Where other things must go on meanwhile, the
-    question ``is_native``: then XLA's own threads run the program.
+    short: nothing is handed from thread to thread. Where other things must go on meanwhile, or an
+    iteration takes long enough to be shared among threads (the calling thread, which signals
+    interrupt, would then only wait), the question ``is_native``: XLA's own threads run the program.
     """
 
     def __init__(self, number: Any, is_native: bool) -> None:

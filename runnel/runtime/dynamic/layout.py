@@ -267,8 +267,10 @@ class StepLayout:
                 self.tasks[control].controls.append(task.rank)
 
     def _keep_order(self, state: ReachedState) -> None:
-        """Has what touches a variable wait for what did before it, since something may wait."""
+        """Has what touches a variable wait for what did before it, where that may come late."""
+        late = self._late()
         written = {variable for node in self.tasks for variable in state.writes(node)}
+        written &= {v for node in late for v in (*state.reads(node), *state.writes(node))}
         for frame, layout in self.layouts.items():
             readers: dict[Operation, set[int]] = {}
             writer: dict[Operation, set[int]] = {}
@@ -290,6 +292,23 @@ class StepLayout:
                         readers.setdefault(variable, set()).add(rank)
                 self._follow(layout, rank, earlier)
                 layout.parallel_iterations = 1
+
+    def _late(self) -> set[Node]:
+        """The nodes that run after something that waits, in this iteration or an earlier one."""
+        after: dict[Node, list[Node]] = {}
+        producers = self._program.producers()
+        for node in self._program.nodes:
+            for earlier in (*map(producers.get, node.inputs), *node.control):
+                if earlier is not None:
+                    after.setdefault(earlier, []).append(node)
+        found: set[Node] = set()
+        reached = [node for node in self._program.nodes if node.op_def.blocking]
+        while reached:
+            node = reached.pop()
+            if node not in found:
+                found.add(node)
+                reached += after.get(node, ())
+        return found
 
     def _follow(self, layout: Layout, rank: int, earlier: set[int]) -> None:
         unit = layout.tasks[rank]
