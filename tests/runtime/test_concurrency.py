@@ -166,13 +166,22 @@ def test_an_interrupt_in_the_first_call_of_an_executable(monkeypatch) -> None:
 
     v = tf.Variable(1.0)
     add = v.assign_add(1.0).op
-    with session(COMPILED) as sess:
-        sess.run(v.initializer)
-        with monkeypatch.context() as patch:
-            patch.setattr(compiler, "compile_segment", interrupted)
-            with pytest.raises(KeyboardInterrupt):
-                sess.run(add)
-        assert sess.run(v) == 2.0
+
+    def is_interrupted() -> bool:
+        with session(COMPILED) as sess:
+            sess.run(v.initializer)
+            with monkeypatch.context() as patch:
+                patch.setattr(compiler, "compile_segment", interrupted)
+                try:
+                    sess.run(add)
+                    found = False
+                except KeyboardInterrupt:
+                    found = True
+            assert sess.run(v) == 2.0
+        return found
+
+    # Python loses an interrupt that comes in the callback of a weak reference.
+    assert any(is_interrupted() for _ in range(3))
 
 
 def test_a_feed_of_64_bits_keeps_them_on_its_way_to_an_accelerator() -> None:

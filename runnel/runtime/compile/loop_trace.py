@@ -42,7 +42,6 @@ class LoopTrace:
         self._condition, self._body = around.call.inside
         self._counters: Counters = around.call.counters
         self._extra = len(loop.condition.fetches)
-        self._in_condition: Any = None
         self._nodes: dict[Node, None] = {}
 
     def run(self, inputs: list[Any], state: ProgramState) -> list[Any]:

@@ -147,11 +147,6 @@ def is_jax_default(device: LogicalDevice) -> bool:
     return device.hardware.endswith(":0")
 
 
-def default_device_kind() -> str:
-    """ "CPU", "GPU" or "TPU": where operations go that say nothing of devices."""
-    return session_devices().by_preference[0].device_type
-
-
 def list_devices() -> list[LogicalDevice]:
     """The devices that a session without a configuration can use."""
     return list(session_devices())

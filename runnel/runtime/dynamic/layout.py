@@ -38,11 +38,6 @@ _KINDS = {
 }
 _PASSING = frozenset({SWITCH, MERGE, ENTER, EXIT, NEXT, PASS})
 
-# What lives for one step is an object, which only this executor passes on.
-_STEP_RESOURCES = frozenset({"StackV2", "TensorArrayV3"})
-DYNAMIC_OPS = (frozenset(_KINDS) - {"Const", "RefIdentity"}) | _STEP_RESOURCES
-"""Op types that only this executor can run."""
-
 
 class Task:
     """A node, bound to its kernel and to its place in its frame; or a stretch of nodes."""

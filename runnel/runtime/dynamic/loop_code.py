@@ -52,9 +52,8 @@ from runnel.runtime.dynamic.layout import (
 )
 from runnel.runtime.dynamic.loop_resume import Interrupted, LocalNames
 from runnel.runtime.interpret.function_writer import FunctionWriter
-from runnel.runtime.interpret.scalar_code import expression, is_number
-from runnel.runtime.state.cell import as_numpy
-from runnel.runtime.state.step_context import NodeWaiter, now
+from runnel.runtime.interpret.scalar_code import is_number
+from runnel.runtime.state.step_context import NodeWaiter
 
 
 def add_functions(step: StepLayout, liveness: Liveness, infos: list[ValueInfo]) -> None:
@@ -87,7 +86,7 @@ class _Writer:
             if isinstance(task, Task) and task.node.op_def.name == "LoopCond"
         )
         self._condition = condition
-        self._out = FunctionWriter(condition)
+        self._out = FunctionWriter(condition, infos)
         self._names: dict[int, str] = {}
         self._passed_on: dict[int, str] = {}
         """What goes into inner loops, to the next iteration or out, by the value that results."""
@@ -111,7 +110,9 @@ class _Writer:
             value = enter.outputs[0]
             self._names[value] = name
             if self._is_number(value) and not self._step.tasks[enter].references:
-                out.line(f"{name} = {self._number(name, enter.inputs[0])}", enter)
+                on_device = enter.inputs[0] in self._step.on_device
+                number = out.as_numpy(name, value) if on_device else f"{name}[()]"
+                out.line(f"{name} = {number}", enter)
         for task in merges:
             self._begin_variable(task)
         out.line("context = step.context")
@@ -128,23 +129,18 @@ class _Writer:
                 self._write_task(unit)
         self._write(frozenset({(self._predicate, 0)}), "break")
         self._close()
-        moves = []
+        following = {}
         for task in merges:
             back = next(v for v in task.inputs if v in self._passed_on)
-            moves.append((self._names[task.results[0]], self._passed_on[back]))
+            following[self._names[task.results[0]]] = self._passed_on[back]
             if self._is_used(task, 1):
                 index = out.bind("c", np.int32(task.inputs.index(back)))
-                moves.append((self._names[task.results[1]], index))
-        moves = [(name, new) for name, new in moves if name != new]
-        if moves:
-            out.line(f"{', '.join(a for a, _ in moves)} = {', '.join(b for _, b in moves)}")
+                following[self._names[task.results[1]]] = index
+        out.move(list(following), list(following.values()))
         if self._may_wait:
             out.line("number += 1")
             self._tell_names(merges)
-        out.bind_as("now", now)
-        node = out.bind("n", self._condition)
-        out.line("if context.cancelled or (deadline is not None and now() > deadline):")
-        out.line(f"    context.require_time({node})", self._condition)
+        out.look(self._condition)
         out.end()
         return out.function(["step", *parameters], self._results())
 
@@ -221,11 +217,9 @@ class _Writer:
     def _is_number(self, value: int) -> bool:
         return is_number(self._infos[value])
 
-    def _number(self, name: str, value: int) -> str:
-        if value in self._step.on_device:
-            self._out.bind_as("as_array", as_numpy)
-            name = f"as_array({name})"
-        return f"{name}[()]"
+    def _host(self, name: str, value: int) -> str:
+        """An expression for an array or number of NumPy."""
+        return self._out.as_numpy(name, value) if value in self._step.on_device else name
 
     # Units ----------------------------------------------------------------------------------
 
@@ -251,10 +245,7 @@ class _Writer:
         if kind == PLAIN:
             self._write_node(task, conditions)
         elif kind == CONSTANT:
-            value = node.attrs["value"]
-            if self._is_number(node.outputs[0]):
-                value = value[()]
-            names[node.outputs[0]] = self._out.bind("c", value)
+            names[node.outputs[0]] = self._out.constant(node)
         elif kind == VARIABLE:
             name = names[node.outputs[0]] = f"w{node.outputs[0]}"
             op = self._out.bind("n", node.op)
@@ -327,22 +318,13 @@ class _Writer:
             self._write(conditions, text, node)
             return
         if task.takes_numpy:
-            given = [self._as_numpy(n, v) for n, v in zip(given, node.inputs, strict=True)]
-        text = expression(node, given, [self._infos[value] for value in node.inputs]) or ""
-        if not text:
-            text = f"{self._out.bind('k', task.call)}({', '.join(given)})"
+            given = [self._host(n, v) for n, v in zip(given, node.inputs, strict=True)]
+        call = task.call
+        assert call is not None
+        text = self._out.computed(node, given, lambda: call)
         assigned = f"{', '.join(results)} = " if results else ""
         names = [name for name in given if name.isidentifier()]
         self._write(conditions, f"{assigned}{text}", node, names)
-
-    def _as_numpy(self, name: str, value: int) -> str:
-        """An expression for an array of NumPy."""
-        if value not in self._step.on_device:
-            return name
-        if self._is_number(value):
-            return self._number(name, value)
-        self._out.bind_as("as_array", as_numpy)
-        return f"as_array({name})"
 
     def _write_blocking(self, task: Task, conditions: Conditions) -> None:
         """Goes on if there is a result; otherwise hands the locals over."""

@@ -1,5 +1,9 @@
 """Python functions written for a part of a step: a line for a node, errors that name it.
 
+This is the one writer of interpreted Python. Who uses it knows in which order nodes run, and where
+state is: ``runtime.interpret.structured_code`` for loops and conditionals that were raised,
+``runtime.dynamic.loop_code`` for loops in regions.
+
 A value is a local variable. What a line needs beside these (kernels, constants) is bound to names
 around the function, so that it is as quick to reach as a local. An error that a line raises becomes
 the error of the node that the line stands for.
@@ -10,16 +14,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runnel.passes.program.program import Node
+from runnel.passes.program.program import Node, ValueInfo
 from runnel.runtime.interpret.interpreter import as_op_error
+from runnel.runtime.interpret.scalar_code import expression, is_number
+from runnel.runtime.state.cell import as_numpy
+from runnel.runtime.state.step_context import now
 
 
 class FunctionWriter:
     """Lines of a function, as they are written."""
 
-    def __init__(self, whole: Node) -> None:
+    def __init__(self, whole: Node, infos: list[ValueInfo]) -> None:
         """``whole`` is the node to which an error belongs that no line's node has raised."""
         self._whole = whole
+        self._infos = infos
         self._lines: list[str] = []
         self._node_at: dict[int, tuple[Node, list[str]]] = {}
         self.bound: dict[str, Any] = {}
@@ -52,6 +60,40 @@ class FunctionWriter:
         self.bound[name] = value
         return name
 
+    # Nodes ----------------------------------------------------------------------------------
+
+    def constant(self, node: Node) -> str:
+        """A name for the value of a ``Const``."""
+        value = node.attrs["value"]
+        return self.bind("c", value[()] if is_number(self._infos[node.outputs[0]]) else value)
+
+    def computed(
+        self, node: Node, arguments: Sequence[str], kernel: Callable[[], Callable[..., Any]]
+    ) -> str:
+        """What ``node`` computes of ``arguments``: an expression of numbers or a kernel's call."""
+        text = expression(node, arguments, [self._infos[value] for value in node.inputs])
+        return text or f"{self.bind('k', kernel())}({', '.join(arguments)})"
+
+    def as_numpy(self, name: str, value: int) -> str:
+        """An expression for ``name``, which may be an array of JAX, as NumPy has it."""
+        if is_number(self._infos[value]):
+            return f"{self.bind_as('as_number', _as_number)}({name})"
+        return f"{self.bind_as('as_array', as_numpy)}({name})"
+
+    def move(self, names: Sequence[str], following: Sequence[str]) -> None:
+        """Gives the variables of a loop their next values, all at once."""
+        moves = [(a, b) for a, b in zip(names, following, strict=True) if a != b]
+        if moves:
+            self.line(f"{', '.join(a for a, _ in moves)} = {', '.join(b for _, b in moves)}")
+
+    def look(self, node: Node) -> None:
+        """Looks whether the step has to stop, in a loop; ``context`` and ``deadline`` are there."""
+        self.bind_as("now", now)
+        self.line("if context.cancelled or (deadline is not None and now() > deadline):")
+        self.line(f"    context.require_time({self.bind('n', node)})", node)
+
+    # The function ---------------------------------------------------------------------------
+
     def function(self, parameters: Sequence[str], results: Sequence[str]) -> Callable[..., Any]:
         """The function of the lines so far; it returns one result, or a tuple."""
         returned = results[0] if len(results) == 1 else f"({', '.join(results)})"
@@ -74,6 +116,11 @@ class FunctionWriter:
         located = {number + first: found for number, found in self._node_at.items()}
         names["explain"] = _Explanation(located, self._whole)
         return space["make"](**names)
+
+
+def _as_number(value: Any) -> Any:
+    """A single value of either tier as a scalar of NumPy; None where a branch gave none."""
+    return None if value is None else as_numpy(value)[()]
 
 
 class _Explanation:

@@ -23,7 +23,6 @@ from runnel.passes.structure.structured import structure_of, touched_by
 from runnel.runtime.interpret import verification
 from runnel.runtime.interpret.function_writer import FunctionWriter
 from runnel.runtime.interpret.interpreter import missing_variable
-from runnel.runtime.interpret.scalar_code import expression, is_number
 from runnel.runtime.state.cell import as_numpy
 
 if TYPE_CHECKING:
@@ -115,9 +114,7 @@ class ProgramWriter:
 
     def make_numpy(self, name: str, value: int) -> None:
         """Makes the value of ``name``, which may be an array of JAX, one of NumPy."""
-        kind = "number" if is_number(self._infos[value]) else "array"
-        self._out.bind_as(f"as_{kind}", _as_number if kind == "number" else as_numpy)
-        self._line(f"{name} = as_{kind}({name})")
+        self._line(f"{name} = {self._out.as_numpy(name, value)}")
         self.maybe_jax.discard(name)
 
     def place(
@@ -183,10 +180,7 @@ class ProgramWriter:
     def _write_node(self, node: Node, access: StateAccess) -> None:
         names, op_def = self._names, node.op_def
         if op_def.name == "Const":
-            value = node.attrs["value"]
-            if is_number(self._infos[node.outputs[0]]):
-                value = value[()]
-            names[node.outputs[0]] = self._bind("c", value)
+            names[node.outputs[0]] = self._out.constant(node)
             return
         if op_def.name == "Identity" and node.inputs[0] in access.handles:
             self._write_read(node, access.variable_of[node.inputs[0]])
@@ -200,18 +194,12 @@ class ProgramWriter:
             return
         outputs = [f"w{value}" for value in node.outputs if not self._is_left(value, access)]
         written = [self._state[variable] for variable in access.writes(node)]
-        quick = None
-        if not written:
-            given = [self._infos[value] for value in node.inputs]
-            quick = expression(node, arguments, given)
         targets = [*written, *outputs]
         if op_def.random is not None:
             self._write_draw(node, arguments, targets)
-        elif quick is not None:
-            self._call(node, targets, quick, arguments)
         else:
-            call = self._bind("k", self._kernel(node, access))
-            self._call(node, targets, f"{call}({', '.join(arguments)})", arguments)
+            text = self._out.computed(node, arguments, lambda: self._kernel(node, access))
+            self._call(node, targets, text, arguments)
         for value in node.outputs:
             if self._is_left(value, access):
                 self._line(f"w{value} = {self._state[access.variable_of[value]]}")
@@ -318,11 +306,6 @@ def _last_uses(
 
 def _used_by_nodes(parts: Sequence[Node | Stretch]) -> set[int]:
     return {value for part in parts if isinstance(part, Node) for value in part.inputs}
-
-
-def _as_number(value: Any) -> Any:
-    """A single value of either tier as a scalar of NumPy; None where a branch gave none."""
-    return None if value is None else as_numpy(value)[()]
 
 
 def _skip(words: np.ndarray, count: int) -> np.ndarray:

@@ -29,7 +29,7 @@ from runnel.passes.structure.structured import Conditional, Loop, structure_of, 
 from runnel.runtime.interpret.function_writer import FunctionWriter
 from runnel.runtime.interpret.program_code import ProgramWriter
 from runnel.runtime.interpret.scalar_code import is_number
-from runnel.runtime.state.step_context import StepContext, now
+from runnel.runtime.state.step_context import StepContext
 
 if TYPE_CHECKING:
     from runnel.runtime.interpret.stretch import Stretches
@@ -95,7 +95,7 @@ class _Writer:
         self._observed = observed
         self._stretches = stretches
         self._fixed = fixed
-        self._out = FunctionWriter(node)
+        self._out = FunctionWriter(node, infos)
         self._line = self._out.line
         touched = touched_by(node)
         self._state = {variable: f"s{i}" for i, variable in enumerate(touched.variables)}
@@ -145,16 +145,13 @@ class _Writer:
             arrays = {v: name for v, name in constant.items() if self._infos[v].dims != ()}
             self._programs.place(loop.programs, arrays, fixed, touched_by(self._node).writes)
         self._line("deadline = context.deadline")
-        node = self._out.bind("n", self._node)
-        self._out.bind_as("now", now)
         self._out.begin("while True:")
         predicate, *extras = self._programs.write(loop.condition, inside, fixed)
         self._test(predicate, loop.condition.fetches[0])
         self._line(f"if not {predicate}: break", self._node)
         following = self._programs.write(loop.body, [*inside, *extras], fixed, fetch_numpy=False)
         self._write_moves(loop, variables, following, fixed)
-        self._line("if context.cancelled or (deadline is not None and now() > deadline):")
-        self._line(f"    context.require_time({node})", self._node)
+        self._out.look(self._node)
         self._out.end()
         # Also those that nobody takes: when they are there, nothing is in use any more.
         for name, value in zip(variables, loop.variables, strict=True):
@@ -180,10 +177,7 @@ class _Writer:
                 if value in on_host and name != new and new in maybe_jax | elsewhere:
                     self._programs.make_numpy(new, value)
             maybe_jax |= elsewhere
-        moves = [(a, b) for a, b in zip(variables, following, strict=True) if a != b]
-        if moves:
-            left, right = ", ".join(a for a, _ in moves), ", ".join(b for _, b in moves)
-            self._line(f"{left} = {right}")
+        self._out.move(variables, following)
 
     def _fixed_inside(self, values: Sequence[int], inputs: Sequence[int]) -> set[int]:
         """What is fixed of the values that the programs inside are fed."""
