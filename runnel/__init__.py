@@ -409,6 +409,7 @@ _LAZY = {
     "RunMetadata": _CONFIG,
     "RunOptions": _CONFIG,
     "GraphDef": "tensorboard.compat.proto.graph_pb2",
+    "MetaGraphDef": "tensorboard.compat.proto.meta_graph_pb2",
     "NodeDef": "tensorboard.compat.proto.node_def_pb2",
     "AttrValue": "tensorboard.compat.proto.attr_value_pb2",
     "NameAttrList": "tensorboard.compat.proto.attr_value_pb2",
