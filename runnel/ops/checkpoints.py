@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from runnel.checkpoint.bundle import BundleWriter, merge
-from runnel.checkpoint.reading import open_checkpoint
+from runnel.checkpoint.reading import checkpoint_exists, open_checkpoint
 from runnel.checkpoint.tensor_slice import parse_shape_and_slice
 from runnel.checkpoint.v1 import V1Writer
 from runnel.graph.constant_value import constant_value
@@ -214,7 +214,7 @@ def _(xp, pattern, name, spec, *, dt):
 merge_op = _op(
     "MergeV2Checkpoints",
     "checkpoint_prefixes: string, destination_prefix: string",
-    attrs=["delete_old_dirs: bool = true"],
+    attrs=["delete_old_dirs: bool = true", "allow_missing_files: bool = false"],
 )
 sharded_filename_op = register_op(
     "ShardedFilename",
@@ -235,8 +235,10 @@ sharded_filespec_op.shape(scalar)
 
 
 @merge_op.kernel
-def _(xp, prefixes, destination, *, delete_old_dirs):
+def _(xp, prefixes, destination, *, delete_old_dirs, allow_missing_files):
     sources, target = _texts(prefixes), _text(destination)
+    if allow_missing_files:
+        sources = [source for source in sources if checkpoint_exists(source)]
     merge(sources, target)
     if delete_old_dirs:
         for folder in {os.path.dirname(source) for source in sources}:

@@ -11,6 +11,7 @@ from runnel.checkpoint.v1 import V1Reader
 from tests.checkpoint.test_bundle import TYPES, values
 
 reference = pytest.importorskip("tensorflow").compat.v1
+reference.disable_v2_behavior()
 
 STRINGS = np.array([b"", b"\x00\xff", b"x" * 70_000], object)
 
