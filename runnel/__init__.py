@@ -79,6 +79,7 @@ from runnel.graph.registry import OpDef, get_op_def, register_op, registered_ops
 from runnel.graph.shapes import Dimension, TensorShape, dimension_value
 from runnel.graph.tensor_proto import make_ndarray, make_tensor_proto
 from runnel.memory import keep_freed_memory_if_asked as _keep_freed_memory_if_asked
+from runnel.ops import checkpoints as _checkpoints  # graphs with a Saver have these
 from runnel.ops.activations import log_sigmoid
 from runnel.ops.arg_extrema import arg_max, arg_min, argmax, argmin
 from runnel.ops.arithmetic import (
@@ -314,6 +315,7 @@ from runnel.ops.space import (
 from runnel.ops.special_functions import digamma, erf, erfc, lbeta, lgamma, polygamma, zeta
 from runnel.ops.splitting import split, unstack
 from runnel.ops.strided_slice import strided_slice
+from runnel.ops.string_join import string_join
 from runnel.ops.tensordot import tensordot
 from runnel.ops.transposition import invert_permutation, matrix_transpose, transpose
 from runnel.ops.trigonometry import acos, acosh, asin, asinh, atan, atanh, cos, cosh, sin, sinh, tan
@@ -409,6 +411,7 @@ _LAZY = {
     "RunMetadata": _CONFIG,
     "RunOptions": _CONFIG,
     "GraphDef": "tensorboard.compat.proto.graph_pb2",
+    "MetaGraphDef": "tensorboard.compat.proto.meta_graph_pb2",
     "NodeDef": "tensorboard.compat.proto.node_def_pb2",
     "AttrValue": "tensorboard.compat.proto.attr_value_pb2",
     "NameAttrList": "tensorboard.compat.proto.attr_value_pb2",

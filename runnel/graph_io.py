@@ -36,11 +36,12 @@ def write_graph(
         content = graph_def.SerializeToString()
     path = Path(logdir) / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write_whole(path, content)
+    write_whole(path, content)
     return str(path)
 
 
-def _write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file that appears complete or not at all."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -137,6 +137,13 @@ def encode_array(array: np.ndarray, dtype: DType) -> Any:
     return proto
 
 
+def encode_values(array: np.ndarray, dtype: DType) -> Any:
+    """:func:`encode_array` with a value for each element, in the field for their type."""
+    proto = _empty_proto(dtype, array.shape)
+    _append_values(proto, array.reshape(-1), dtype)
+    return proto
+
+
 def _is_one_value(array: np.ndarray) -> bool:
     """True for a view of a single element, and for many elements with the same bits."""
     if not any(array.strides):

@@ -158,6 +158,17 @@ def _(xp, value, *, out_type):
     return xp.asarray(value.shape, out_type.np_dtype)
 
 
+# TensorFlow's Saver adds it before it reads a variable; here reading copies nothing.
+disable_copy_op = register_op(
+    "DisableCopyOnRead", inputs="resource: resource", stateful=True, host=True, differentiable=False
+)
+
+
+@disable_copy_op.kernel
+def _(xp, value):
+    return ()
+
+
 # Dense updates --------------------------------------------------------------------------------
 
 

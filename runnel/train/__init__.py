@@ -1,10 +1,29 @@
-"""``tf.train``: optimizers, learning rates, the global step, coordinated threads, input queues."""
+"""``tf.train``: optimizers, learning rates, the global step, threads, input queues, checkpoints."""
+
+from typing import Any
 
 from runnel.graph_io import write_graph
 from runnel.train import experimental
 from runnel.train.adadelta import AdadeltaOptimizer
 from runnel.train.adagrad import AdagradDAOptimizer, AdagradOptimizer, ProximalAdagradOptimizer
 from runnel.train.adam import AdamOptimizer
+from runnel.train.checkpoint_state import (
+    checkpoint_exists,
+    generate_checkpoint_state_proto,
+    get_checkpoint_mtimes,
+    get_checkpoint_state,
+    latest_checkpoint,
+    remove_checkpoint,
+    update_checkpoint_state,
+)
+from runnel.train.checkpoint_utils import (
+    NewCheckpointReader,
+    init_from_checkpoint,
+    list_variables,
+    load_checkpoint,
+    load_variable,
+    warm_start,
+)
 from runnel.train.coordinator import Coordinator, LooperThread
 from runnel.train.ftrl import FtrlOptimizer
 from runnel.train.global_step import (
@@ -48,11 +67,13 @@ from runnel.train.learning_rate_decay import (
     piecewise_constant_decay,
     polynomial_decay,
 )
+from runnel.train.meta_graph import export_meta_graph, import_meta_graph
 from runnel.train.momentum import MomentumOptimizer
 from runnel.train.moving_averages import ExponentialMovingAverage
 from runnel.train.optimizer import Optimizer
 from runnel.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
 from runnel.train.rmsprop import RMSPropOptimizer
+from runnel.train.saver import Saver
 
 __all__ = [
     "AdadeltaOptimizer",
@@ -67,27 +88,41 @@ __all__ = [
     "LBFGSResult",
     "LooperThread",
     "MomentumOptimizer",
+    "NewCheckpointReader",
     "Optimizer",
     "ProximalAdagradOptimizer",
     "ProximalGradientDescentOptimizer",
     "QueueRunner",
     "RMSPropOptimizer",
+    "Saver",
+    "SaverDef",  # noqa: F822 (made by __getattr__)
     "add_queue_runner",
     "assert_global_step",
     "batch",
     "batch_join",
+    "checkpoint_exists",
     "cosine_decay",
     "cosine_decay_restarts",
     "create_global_step",
     "experimental",
     "exponential_decay",
+    "export_meta_graph",
+    "generate_checkpoint_state_proto",
+    "get_checkpoint_mtimes",
+    "get_checkpoint_state",
     "get_global_step",
     "get_or_create_global_step",
     "global_step",
+    "import_meta_graph",
+    "init_from_checkpoint",
     "input_producer",
     "inverse_time_decay",
+    "latest_checkpoint",
     "limit_epochs",
     "linear_cosine_decay",
+    "list_variables",
+    "load_checkpoint",
+    "load_variable",
     "maybe_batch",
     "maybe_batch_join",
     "maybe_shuffle_batch",
@@ -98,13 +133,25 @@ __all__ = [
     "piecewise_constant_decay",
     "polynomial_decay",
     "range_input_producer",
+    "remove_checkpoint",
     "shuffle_batch",
     "shuffle_batch_join",
     "slice_input_producer",
     "start_queue_runners",
     "string_input_producer",
+    "update_checkpoint_state",
+    "warm_start",
     "write_graph",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Messages, loaded when used: protocol buffers take a while."""
+    if name != "SaverDef":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tensorboard.compat.proto.saver_pb2 import SaverDef
+
+    return SaverDef
 
 
 def __dir__() -> list[str]:

@@ -43,6 +43,11 @@ class VariableStore:
         self._vars: dict[str, Variable] = {}
         self._partitioned_vars: dict[str, PartitionedVariable] = {}
 
+    def by_name(self) -> dict[str, Variable | PartitionedVariable]:
+        """The variables that were made, by name; those in parts as wholes."""
+        whole = {n: v for n, v in self._vars.items() if v._get_save_slice_info() is None}
+        return {**whole, **self._partitioned_vars}
+
     def get_variable(
         self,
         name: str,

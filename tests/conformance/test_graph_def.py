@@ -19,6 +19,7 @@ from tests.conformance.op_examples import (
     control_flow,
     effects,
     elementwise,
+    files,
     neural,
     queues,
     random,
@@ -41,7 +42,9 @@ NOT_EXCHANGED = {
     "BatchNormWithGlobalNormalizationGrad": "likewise, from version 9",
 }
 EXAMPLES: dict[str, Any] = {}
-for family in (elementwise, arrays, neural, state, effects, random, control_flow, queues):
+for family in (
+    *(elementwise, arrays, neural, state, effects, random, control_flow, queues, files),
+):
     EXAMPLES |= family.EXAMPLES
 
 REGISTERED = sorted(runnel.registered_ops())

@@ -121,7 +121,13 @@ def destroy(b: Builder) -> Steps:
     return [init, b.op("DestroyResourceOp", v), b.op("VarIsInitializedOp", v)]
 
 
+def read_without_copies(b: Builder) -> Steps:
+    v, init = by_handle(b)
+    return [init, b.op("DisableCopyOnRead", v), b.op("ReadVariableOp", v, dtype=1)]
+
+
 EXAMPLES |= {
+    "DisableCopyOnRead": lambda _: read_without_copies,
     "Variable": variable,
     "VariableV2": variable,
     "VarHandleOp": handle,

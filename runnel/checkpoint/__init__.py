@@ -1,0 +1,1 @@
+"""Checkpoint files: TensorFlow's formats, read and written without TensorFlow."""

@@ -1,0 +1,349 @@
+"""Bundles: TensorFlow's second format of checkpoints, an index and files of data.
+
+``PREFIX.index`` is a table (``runnel.checkpoint.table``) from a tensor's name to its type, shape,
+place and checksum; ``PREFIX.data-00000-of-00001`` has the bytes. A tensor may be stored in slices,
+each under a key of its own. Files appear under their names when they are complete, the index last.
+
+A bundle that replaces another of its prefix leaves that readable until the new index is there: its
+data are in files of another number of shards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from functools import partial
+from math import prod
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from runnel.checkpoint.checksum import chunks, extend, masked
+from runnel.checkpoint.element_bytes import parse_strings, pieces, string_checksum
+from runnel.checkpoint.ordered_code import slice_key
+from runnel.checkpoint.protos import message
+from runnel.checkpoint.table import TableReader, TableWriter, parse
+from runnel.checkpoint.tensor_slice import TensorSlice, assembled
+from runnel.graph import dtypes
+from runnel.graph.dtypes import DType, as_dtype
+from runnel.graph.errors import DataLossError, InvalidArgumentError, NotFoundError
+
+_VERSION = 1
+_MAX_SHARDS = 100_000
+
+
+def data_file(prefix: str, shard: int, shards: int) -> str:
+    """The name of a file with data."""
+    return f"{prefix}.data-{shard:05d}-of-{shards:05d}"
+
+
+def index_file(prefix: str) -> str:
+    """The name of the file that says what is where."""
+    return f"{prefix}.index"
+
+
+@contextlib.contextmanager
+def appearing(path: str) -> Iterator[BinaryIO]:
+    """A file to write that has its name when the block has ended, and is gone if that failed."""
+    temporary = f"{path}.tempstate{secrets.randbits(63)}"
+    try:
+        with open(temporary, "wb") as file:
+            yield file
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+class BundleWriter:
+    """Writes the tensors that are added; :meth:`finish` makes them a bundle."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        Path(prefix).parent.mkdir(parents=True, exist_ok=True)
+        self._old = _shards_of(prefix)
+        self._shards = 2 if self._old == 1 else 1
+        self._entries: dict[bytes, Any] = {}
+        self._offset = 0
+        self._stack = contextlib.ExitStack()
+        self._file = self._stack.enter_context(appearing(data_file(prefix, 0, self._shards)))
+
+    def __enter__(self) -> BundleWriter:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if error is not None:
+            self._stack.__exit__(kind, error, trace)
+        else:
+            self._finish()
+
+    def add(self, name: str, array: Any, dtype: DType) -> None:
+        """Adds a tensor."""
+        if name.encode() in self._entries:
+            raise InvalidArgumentError(None, None, f"The tensor {name!r} is given twice.")
+        self._entries[name.encode()] = self._stored(np.asarray(array), dtype)
+
+    def add_slice(
+        self, name: str, shape: tuple[int, ...], part: TensorSlice, array: Any, dtype: DType
+    ) -> None:
+        """Adds a slice of a tensor of ``shape``."""
+        array = np.asarray(array)
+        sizes = tuple([b.stop - b.start for b in part.bounds(shape)])
+        if array.shape != sizes:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"The slice {part} of {name!r} has the shape {sizes}, but the tensor that is to "
+                f"be saved there has the shape {array.shape}.",
+            )
+        whole = self._entries.get(name.encode())
+        if whole is None:
+            whole = self._entries[name.encode()] = _entry(dtype, shape)
+        elif not whole.slices or _shape_of(whole) != shape or whole.dtype != dtype.as_datatype_enum:
+            raise InvalidArgumentError(
+                None, None, f"The slices of {name!r} differ in the tensor that they belong to."
+            )
+        key = slice_key(name, part)
+        if key in self._entries:
+            raise InvalidArgumentError(None, None, f"The slice {part} of {name!r} is given twice.")
+        part.as_proto(whole.slices.add())
+        self._entries[key] = self._stored(array, dtype)
+
+    def _stored(self, array: np.ndarray, dtype: DType) -> Any:
+        entry = _entry(dtype, array.shape)
+        entry.offset = self._offset
+        crc = 0
+        for piece in pieces(array, dtype):
+            self._file.write(piece)
+            self._offset += len(piece)
+            if dtype is not dtypes.string:
+                crc = extend(crc, piece)
+        entry.size = self._offset - entry.offset
+        entry.crc32c = masked(string_checksum(array) if dtype is dtypes.string else crc)
+        return entry
+
+    def _finish(self) -> None:
+        self._stack.close()
+        write_index(self._prefix, self._shards, self._entries)
+        for shard in range(self._old):
+            if self._old != self._shards:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(data_file(self._prefix, shard, self._old))
+
+
+def _entry(dtype: DType, shape: Iterable[int]) -> Any:
+    entry = message("BundleEntryProto")(dtype=dtype.as_datatype_enum)
+    entry.shape.SetInParent()
+    for size in shape:
+        entry.shape.dim.add(size=size)
+    return entry
+
+
+def _shape_of(entry: Any) -> tuple[int, ...]:
+    return tuple([dim.size for dim in entry.shape.dim])
+
+
+def _shards_of(prefix: str) -> int:
+    """How many files the data of the bundle that is there has; 0 if there is none."""
+    try:
+        with open(index_file(prefix), "rb") as file:
+            header = TableReader(file, index_file(prefix)).get(b"")
+            return parse(message("BundleHeaderProto")(), header or b"", prefix).num_shards
+    except (OSError, DataLossError):
+        return 0
+
+
+def write_index(prefix: str, shards: int, entries: dict[bytes, Any]) -> None:
+    """Writes the index of a bundle whose data are there."""
+    header = message("BundleHeaderProto")(num_shards=shards)
+    header.version.producer = _VERSION
+    with appearing(index_file(prefix)) as file:
+        table = TableWriter(file)
+        table.add(b"", header.SerializeToString())
+        for key in sorted(entries):
+            table.add(key, entries[key].SerializeToString())
+        table.finish()
+
+
+class BundleReader:
+    """Reads tensors, and slices of them, from a bundle."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._name = index_file(prefix)
+        try:
+            file = open(self._name, "rb")  # noqa: SIM115 (closed below)
+        except FileNotFoundError:
+            raise NotFoundError(
+                None, None, f"There is no checkpoint {prefix!r}: {self._name} does not exist."
+            ) from None
+        with file:
+            entries = dict(TableReader(file, self._name))
+        header = parse(message("BundleHeaderProto")(), entries.pop(b"", b""), self._name)
+        if not 0 < header.num_shards <= _MAX_SHARDS or header.endianness not in (0, 1):
+            raise DataLossError(None, None, f"{self._name} is damaged: it has no header.")
+        if header.version.min_consumer > _VERSION:
+            raise InvalidArgumentError(
+                None, None, f"{self._name} was written by a newer format than can be read."
+            )
+        self.shards: int = header.num_shards
+        self._swapped = header.endianness == 1
+        self._entries = entries
+
+    def entry(self, key: bytes) -> Any:
+        """What the index says of a tensor or slice."""
+        found = self._entries.get(key)
+        if found is None:
+            raise NotFoundError(
+                None, None, f"The checkpoint {self._prefix!r} has no tensor {key.decode()!r}."
+            )
+        return parse(message("BundleEntryProto")(), found, self._name)
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The keys of all tensors and slices."""
+        return iter(self._entries)
+
+    def names(self) -> list[str]:
+        """The names of the tensors, sorted."""
+        found = [key for key in self._entries if not key.startswith(b"\0")]
+        try:
+            return [key.decode() for key in found]
+        except UnicodeDecodeError as error:
+            raise DataLossError(None, None, f"{self._name} is damaged: {error}.") from None
+
+    def has(self, name: str) -> bool:
+        """True for the name of a tensor that is there."""
+        return name.encode() in self._entries
+
+    def type_and_shape(self, name: str) -> tuple[DType, tuple[int, ...]]:
+        """What is stored under ``name``."""
+        return self._described(self.entry(name.encode()), name)
+
+    def _described(self, entry: Any, name: str) -> tuple[DType, tuple[int, ...]]:
+        try:
+            dtype = as_dtype(entry.dtype)
+        except TypeError:
+            raise self._damaged(name, f"its type is {entry.dtype}") from None
+        shape = _shape_of(entry)
+        if any(size < 0 for size in shape) or len(shape) > 254 or prod(shape) >= 1 << 62:
+            raise self._damaged(name, f"its shape is {shape}")
+        return dtype, shape
+
+    def _damaged(self, name: str, why: str) -> DataLossError:
+        return DataLossError(
+            None, None, f"{name!r} in the checkpoint {self._prefix!r} is damaged: {why}."
+        )
+
+    def tensor(self, name: str) -> np.ndarray:
+        """The tensor ``name``."""
+        entry = self.entry(name.encode())
+        if not entry.slices:
+            return self._read(entry, name)
+        _, shape = self._described(entry, name)
+        return self.slice(name, TensorSlice(((0, None),) * len(shape)))
+
+    def slice(self, name: str, part: TensorSlice) -> np.ndarray:
+        """A slice of the tensor ``name``, whether that is stored whole or in slices."""
+        entry = self.entry(name.encode())
+        dtype, shape = self._described(entry, name)
+        try:
+            if not entry.slices:
+                return np.ascontiguousarray(self._read(entry, name)[part.bounds(shape)])
+            parts = [TensorSlice.from_proto(proto) for proto in entry.slices]
+            stored = [(p, partial(self._read_slice, name, p)) for p in parts]
+            return assembled(shape, part, stored, dtype.np_dtype)
+        except ValueError as error:
+            raise InvalidArgumentError(
+                None, None, f"{name!r} in the checkpoint {self._prefix!r}: {error}."
+            ) from None
+
+    def _read_slice(self, name: str, part: TensorSlice) -> np.ndarray:
+        return self._read(self.entry(slice_key(name, part)), name)
+
+    def _read(self, entry: Any, name: str) -> np.ndarray:
+        dtype, shape = self._described(entry, name)
+        count = prod(shape)
+        if dtype is not dtypes.string and count * dtype.size != entry.size:
+            raise self._damaged(name, f"{entry.size} bytes are not its {count} elements")
+        if not 0 <= entry.shard_id < self.shards or entry.offset < 0 or entry.size < 0:
+            raise self._damaged(name, "its place is not in any file")
+        file = data_file(self._prefix, entry.shard_id, self.shards)
+        try:
+            with open(file, "rb") as opened:
+                if entry.offset + entry.size > os.fstat(opened.fileno()).st_size:
+                    raise self._damaged(name, f"{file} is too short")
+                opened.seek(entry.offset)
+                data = np.empty(entry.size, np.uint8)
+                if opened.readinto(data.data) != entry.size:
+                    raise self._damaged(name, f"{file} is too short")
+        except FileNotFoundError:
+            raise DataLossError(
+                None, None, f"The checkpoint {self._prefix!r} is incomplete: {file} is missing."
+            ) from None
+        try:
+            return self._decoded(entry, data, dtype, shape)
+        except DataLossError as error:
+            raise self._damaged(name, error.message) from None
+
+    def _decoded(
+        self, entry: Any, data: np.ndarray, dtype: DType, shape: tuple[int, ...]
+    ) -> np.ndarray:
+        if dtype is dtypes.string:
+            found = parse_strings(data.tobytes(), shape)
+            crc = string_checksum(found)
+        else:
+            found = data.view(dtype.np_dtype).reshape(shape)
+            crc = 0
+            for piece in chunks(data):
+                crc = extend(crc, piece)
+            if self._swapped:
+                found = found.byteswap()
+        if masked(crc) != entry.crc32c:
+            raise DataLossError(None, None, "its checksum is wrong")
+        return found
+
+
+def merge(prefixes: Iterable[str], destination: str) -> None:
+    """Makes one bundle of several, whose files are moved."""
+    prefixes = list(prefixes)
+    readers = [BundleReader(prefix) for prefix in prefixes]
+    shards = sum(reader.shards for reader in readers)
+    old = _shards_of(destination)
+    if old == shards:  # whose files stay what they are until the new index is there
+        shards += 1
+    entries: dict[bytes, Any] = {}
+    moves: list[tuple[str, str]] = []
+    first = 0
+    for prefix, reader in zip(prefixes, readers, strict=True):
+        for key in reader:
+            entry = reader.entry(key)
+            entry.shard_id += first
+            known = entries.get(key)
+            if known is None:
+                entries[key] = entry
+            elif known.slices and entry.slices and _shape_of(known) == _shape_of(entry):
+                known.slices.extend(entry.slices)
+            else:
+                raise InvalidArgumentError(
+                    None, None, f"The tensor {key.decode()!r} is in several of {prefixes}."
+                )
+        for shard in range(reader.shards):
+            source = data_file(prefix, shard, reader.shards)
+            moves.append((source, data_file(destination, first + shard, shards)))
+        first += reader.shards
+    Path(destination).parent.mkdir(parents=True, exist_ok=True)
+    for source, target in moves:
+        if os.path.exists(source):  # a bundle that replaced one may lack a file
+            os.replace(source, target)
+    write_index(destination, shards, entries)
+    for shard in range(old):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(data_file(destination, shard, old))
+    for prefix in prefixes:
+        if prefix != destination:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(index_file(prefix))

@@ -1,0 +1,258 @@
+"""Operations that write and read checkpoints; the formats are in ``runnel.checkpoint``."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+from typing import Any
+
+import numpy as np
+
+from runnel.checkpoint.bundle import BundleWriter, merge
+from runnel.checkpoint.reading import checkpoint_exists, open_checkpoint
+from runnel.checkpoint.tensor_slice import parse_shape_and_slice
+from runnel.checkpoint.v1 import V1Writer
+from runnel.graph.constant_value import constant_value
+from runnel.graph.dtypes import DType
+from runnel.graph.errors import InvalidArgumentError
+from runnel.graph.registry import register_op
+from runnel.graph.shape_inference import scalar
+
+
+def _op(name: str, inputs: str, outputs: str = "", attrs: Any = ()) -> Any:
+    return register_op(
+        name,
+        inputs=inputs,
+        outputs=outputs,
+        attrs=list(attrs),
+        stateful=True,
+        host=True,
+        differentiable=False,
+    )
+
+
+def _text(value: Any) -> str:
+    content = np.asarray(value).item()
+    return content if isinstance(content, str) else content.decode()
+
+
+def _texts(values: Any) -> list[str]:
+    return [_text(value) for value in np.asarray(values, object).reshape(-1)]
+
+
+def _string(text: str) -> np.ndarray:
+    out = np.empty((), object)
+    out[()] = text.encode()
+    return out
+
+
+def _parsed(spec: str) -> Any:
+    try:
+        return parse_shape_and_slice(spec)
+    except ValueError as error:
+        raise InvalidArgumentError(None, None, str(error)) from None
+
+
+# Saving -----------------------------------------------------------------------------------------
+
+save_v2_op = _op(
+    "SaveV2",
+    "prefix: string, tensor_names: string, shape_and_slices: string, tensors: dtypes",
+    attrs=["dtypes: list(type) >= 1"],
+)
+save_op = _op(
+    "Save", "filename: string, tensor_names: string, data: T", attrs=["T: list(type) >= 1"]
+)
+save_slices_op = _op(
+    "SaveSlices",
+    "filename: string, tensor_names: string, shapes_and_slices: string, data: T",
+    attrs=["T: list(type) >= 1"],
+)
+
+
+def _save(writer: Any, names: Any, specs: Any, tensors: list[Any], types: list[DType]) -> None:
+    names, specs = _texts(names), _texts(specs)
+    if not len(names) == len(specs) == len(tensors):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"There are {len(names)} names and {len(specs)} slices for {len(tensors)} tensors.",
+        )
+    with writer:
+        for name, spec, tensor, dtype in zip(names, specs, tensors, types, strict=True):
+            found = _parsed(spec)
+            if found is None:
+                writer.add(name, tensor, dtype.base_dtype)
+            else:
+                writer.add_slice(name, *found, tensor, dtype.base_dtype)
+
+
+@save_v2_op.kernel
+def _(xp, prefix, names, specs, tensors, *, dtypes):
+    _save(BundleWriter(_text(prefix)), names, specs, tensors, dtypes)
+    return ()
+
+
+@save_op.kernel
+def _(xp, filename, names, tensors, *, T):  # noqa: N803 (TensorFlow's name)
+    _save(V1Writer(_text(filename)), names, [""] * len(tensors), tensors, T)
+    return ()
+
+
+@save_slices_op.kernel
+def _(xp, filename, names, specs, tensors, *, T):  # noqa: N803 (TensorFlow's name)
+    _save(V1Writer(_text(filename)), names, specs, tensors, T)
+    return ()
+
+
+# Restoring --------------------------------------------------------------------------------------
+
+restore_v2_op = _op(
+    "RestoreV2",
+    "prefix: string, tensor_names: string, shape_and_slices: string",
+    "tensors: dtypes",
+    attrs=["dtypes: list(type) >= 1"],
+)
+restore_op = _op(
+    "Restore",
+    "file_pattern: string, tensor_name: string",
+    "tensor: dt",
+    attrs=["dt: type", "preferred_shard: int = -1"],
+)
+restore_slice_op = _op(
+    "RestoreSlice",
+    "file_pattern: string, tensor_name: string, shape_and_slice: string",
+    "tensor: dt",
+    attrs=["dt: type", "preferred_shard: int = -1"],
+)
+
+
+def _spec_dims(spec: str) -> Any:
+    """What the text of a slice says of the shape of what is restored."""
+    found = _parsed(spec)
+    if found is None:
+        return None
+    shape, part = found
+    return tuple([bound.stop - bound.start for bound in part.bounds(shape)])
+
+
+@restore_v2_op.shape
+def _(prefix, names, specs, *, dtypes):
+    known = constant_value(specs)
+    if known is None:
+        return [None] * len(dtypes)
+    texts = _texts(known)
+    if len(texts) != len(dtypes):
+        raise ValueError(f"There are {len(texts)} slices for {len(dtypes)} types.")
+    return [_spec_dims(text) for text in texts]
+
+
+restore_op.shape(lambda pattern, name: None)
+
+
+@restore_slice_op.shape
+def _(pattern, name, spec):
+    known = constant_value(spec)
+    return None if known is None else _spec_dims(_text(known))
+
+
+def _restored(reader: Any, where: str, name: str, spec: str, dtype: DType) -> np.ndarray:
+    stored, whole = reader.type_and_shape(name)
+    if stored is not dtype:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"{name!r} in the checkpoint {where!r} is of type {stored.name}, but {dtype.name} is "
+            "wanted.",
+        )
+    found = _parsed(spec)
+    if found is None:
+        return reader.tensor(name)
+    shape, part = found
+    if shape != whole:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"{name!r} in the checkpoint {where!r} has the shape {whole}, but the slice {spec!r} "
+            f"is one of a tensor of shape {shape}.",
+        )
+    return reader.slice(name, part)
+
+
+@restore_v2_op.kernel
+def _(xp, prefix, names, specs, *, dtypes):
+    where = _text(prefix)
+    names, specs = _texts(names), _texts(specs)
+    if not len(names) == len(specs) == len(dtypes):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"There are {len(names)} names and {len(specs)} slices for {len(dtypes)} types.",
+        )
+    reader = open_checkpoint(where)
+    return [
+        _restored(reader, where, name, spec, dtype)
+        for name, spec, dtype in zip(names, specs, dtypes, strict=True)
+    ]
+
+
+@restore_op.kernel
+def _(xp, pattern, name, *, dt):
+    where = _text(pattern)
+    return _restored(open_checkpoint(where), where, _text(name), "", dt)
+
+
+@restore_slice_op.kernel
+def _(xp, pattern, name, spec, *, dt):
+    where = _text(pattern)
+    return _restored(open_checkpoint(where), where, _text(name), _text(spec), dt)
+
+
+# Shards -----------------------------------------------------------------------------------------
+
+merge_op = _op(
+    "MergeV2Checkpoints",
+    "checkpoint_prefixes: string, destination_prefix: string",
+    attrs=["delete_old_dirs: bool = true", "allow_missing_files: bool = false"],
+)
+sharded_filename_op = register_op(
+    "ShardedFilename",
+    inputs="basename: string, shard: int32, num_shards: int32",
+    outputs="filename: string",
+    host=True,
+    differentiable=False,
+)
+sharded_filename_op.shape(scalar)
+sharded_filespec_op = register_op(
+    "ShardedFilespec",
+    inputs="basename: string, num_shards: int32",
+    outputs="filename: string",
+    host=True,
+    differentiable=False,
+)
+sharded_filespec_op.shape(scalar)
+
+
+@merge_op.kernel
+def _(xp, prefixes, destination, *, delete_old_dirs, allow_missing_files):
+    sources, target = _texts(prefixes), _text(destination)
+    if allow_missing_files:
+        sources = [source for source in sources if checkpoint_exists(source)]
+    merge(sources, target)
+    if delete_old_dirs:
+        for folder in {os.path.dirname(source) for source in sources}:
+            if folder != os.path.dirname(target) and not glob.glob(f"{glob.escape(folder)}/*"):
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
+    return ()
+
+
+@sharded_filename_op.kernel
+def _(xp, basename, shard, shards):
+    return _string(f"{_text(basename)}-{int(shard):05d}-of-{int(shards):05d}")
+
+
+@sharded_filespec_op.kernel
+def _(xp, basename, shards):
+    return _string(f"{_text(basename)}-?????-of-{int(shards):05d}")

@@ -1,0 +1,60 @@
+"""Joining strings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runnel.graph.errors import InvalidArgumentError
+from runnel.graph.operation import Tensor
+from runnel.graph.registry import register_op
+
+string_join_op = register_op(
+    "StringJoin",
+    inputs="inputs: N * string",
+    outputs="output: string",
+    attrs=["N: int >= 1", "separator: string = ''"],
+    host=True,
+    differentiable=False,
+)
+
+
+@string_join_op.shape
+def _(inputs):
+    dims = {x.dims for x in inputs if x.dims != ()}
+    if not dims:
+        return ()
+    known = [d for d in dims if d is not None and None not in d]
+    if len(set(known)) > 1:
+        raise ValueError(f"The shapes {known} differ; only single strings are joined to others.")
+    return known[0] if known else None
+
+
+@string_join_op.kernel
+def _(xp, texts, *, separator):
+    arrays = [np.asarray(text, object) for text in texts]
+    shapes = {array.shape for array in arrays if array.ndim}
+    if len(shapes) > 1:
+        raise InvalidArgumentError(None, None, f"The shapes {sorted(shapes)} of the inputs differ.")
+    shape = shapes.pop() if shapes else ()
+    out = np.empty(shape, object)
+    between = separator.encode() if isinstance(separator, str) else separator
+    wide = [np.broadcast_to(array, shape) for array in arrays]
+    for place in np.ndindex(shape):
+        texts = [array[place] for array in wide]
+        out[place] = between.join(t.encode() if isinstance(t, str) else bytes(t) for t in texts)
+    return out
+
+
+def string_join(inputs: Sequence[Any], separator: str = "", name: str | None = None) -> Tensor:
+    """The strings of each place of ``inputs``, joined with ``separator`` between them.
+
+    Inputs have one shape, or are single strings.
+
+    Example:
+        >>> tf.strings.join(["model", "ckpt"], separator=".")
+        <tf.Tensor 'StringJoin:0' shape=() dtype=string>
+    """
+    return string_join_op(list(inputs), separator=separator, name=name)

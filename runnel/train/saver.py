@@ -1,0 +1,306 @@
+"""``tf.train.Saver``: variables into checkpoints and back."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from runnel.checkpoint.reading import checkpoint_exists
+from runnel.graph import errors
+from runnel.graph.operation import Tensor
+from runnel.train.checkpoint_difference import difference_to
+from runnel.train.checkpoint_state import (
+    get_checkpoint_mtimes,
+    meta_graph_filename,
+    remove_checkpoint,
+    update_checkpoint_state,
+)
+from runnel.train.saveable import SaveableObject, all_saveables, default_saveables
+from runnel.train.saver_graph import V1, V2, SaverGraph
+
+logger = logging.getLogger("runnel")
+
+
+class Saver:
+    """Saves variables to checkpoints, and restores them.
+
+    ``var_list`` is a list of variables, which are saved under their names, or a dictionary from
+    names in the checkpoint to variables; by default all global variables and whatever else can be
+    saved. ``reshape`` restores a tensor of another shape with as many elements. ``sharded`` writes
+    a file for each device. The newest ``max_to_keep`` checkpoints are kept (0 or None: all), and
+    one every ``keep_checkpoint_every_n_hours`` for ever. ``restore_sequentially`` restores one
+    variable after the other. ``saver_def`` makes a Saver for operations that are in the graph
+    already. With ``defer_build`` they are added when :meth:`build` is called. ``allow_empty``
+    makes a graph without variables no error. ``pad_step_number`` writes steps with eight digits;
+    ``save_relative_paths`` lets a folder of checkpoints be moved.
+
+    Example:
+        >>> saver = tf.train.Saver(max_to_keep=3)
+        >>> path = saver.save(sess, "/tmp/model/ckpt", global_step=step)
+        >>> saver.restore(sess, tf.train.latest_checkpoint("/tmp/model"))
+    """
+
+    def __init__(
+        self,
+        var_list: Any = None,
+        reshape: bool = False,
+        sharded: bool = False,
+        max_to_keep: int | None = 5,
+        keep_checkpoint_every_n_hours: float = 10000.0,
+        name: str | None = None,
+        restore_sequentially: bool = False,
+        saver_def: Any = None,
+        builder: Any = None,
+        defer_build: bool = False,
+        allow_empty: bool = False,
+        write_version: int = V2,
+        pad_step_number: bool = False,
+        save_relative_paths: bool = False,
+        filename: str | None = None,
+    ) -> None:
+        if defer_build and var_list is not None:
+            raise ValueError("With defer_build=True the variables are those of build(), not a list")
+        if builder is not None:
+            raise ValueError("A builder of one's own cannot be given; give SaveableObjects instead")
+        if write_version not in (V1, V2):
+            raise ValueError(
+                f"write_version must be SaverDef.V1 or SaverDef.V2, not {write_version}"
+            )
+        self._var_list = var_list
+        self._reshape = reshape
+        self._sharded = sharded
+        self._max_to_keep = max_to_keep or 0
+        self._every_n_hours = keep_checkpoint_every_n_hours
+        self._name = name
+        self._sequentially = restore_sequentially
+        self._allow_empty = allow_empty
+        self._write_version = write_version
+        self._pad_step_number = pad_step_number
+        self._save_relative_paths = save_relative_paths
+        self._filename = filename
+        self._saveables: list[SaveableObject] = []
+        self._is_empty = False
+        self._last: list[tuple[str, float]] = []
+        self._next_time = time.time() + keep_checkpoint_every_n_hours * 3600
+        self.saver_def = saver_def
+        if saver_def is not None:
+            self._read_saver_def()
+        elif not defer_build:
+            self.build()
+
+    # The graph ------------------------------------------------------------------------------
+
+    def build(self) -> None:
+        """Adds the operations that save and restore, unless they are there."""
+        if self.saver_def is not None or self._is_empty:
+            return
+        values = default_saveables() if self._var_list is None else self._var_list
+        if not values:
+            if not self._allow_empty:
+                raise ValueError("There are no variables to save; allow_empty=True makes that fine")
+            self._is_empty = True
+            return
+        from tensorboard.compat.proto.saver_pb2 import SaverDef
+
+        self._saveables = all_saveables(values)
+        graph = SaverGraph(
+            self._saveables, self._sharded, self._reshape, self._sequentially, self._write_version
+        )
+        prefix, saved, restored = graph.add(self._name or "save", self._filename or "model")
+        self.saver_def = SaverDef(
+            filename_tensor_name=prefix.name,
+            save_tensor_name=saved.name,
+            restore_op_name=restored.name,
+            max_to_keep=self._max_to_keep,
+            sharded=self._sharded,
+            keep_checkpoint_every_n_hours=self._every_n_hours,
+            version=self._write_version,
+        )
+
+    def _read_saver_def(self) -> None:
+        given = self.saver_def
+        self._max_to_keep = given.max_to_keep
+        self._every_n_hours = given.keep_checkpoint_every_n_hours or 10000.0
+        self._sharded = given.sharded
+        self._write_version = given.version or V1
+        self._next_time = time.time() + self._every_n_hours * 3600
+
+    def as_saver_def(self) -> Any:
+        """The ``SaverDef``: which tensors and operations of the graph save and restore."""
+        return self.saver_def
+
+    def to_proto(self, export_scope: str | None = None) -> Any:
+        """The ``SaverDef``, with names inside of ``export_scope``; None if it lies outside."""
+        return _scoped(self.saver_def, export_scope, strip=True)
+
+    @staticmethod
+    def from_proto(saver_def: Any, import_scope: str | None = None) -> Saver:
+        """A Saver of the operations that ``saver_def`` names."""
+        return Saver(saver_def=_scoped(saver_def, import_scope, strip=False))
+
+    # Saving ---------------------------------------------------------------------------------
+
+    def save(
+        self,
+        sess: Any,
+        save_path: Any,
+        global_step: Any = None,
+        latest_filename: str | None = None,
+        meta_graph_suffix: str = "meta",
+        write_meta_graph: bool = True,
+        write_state: bool = True,
+        strip_default_attrs: bool = False,
+        save_debug_info: bool = False,
+    ) -> str | None:
+        """Saves a checkpoint ``save_path-STEP``; returns its name, to be given to :meth:`restore`.
+
+        ``global_step`` is a number, or a tensor or variable that has one. The graph is written
+        beside it, unless ``write_meta_graph`` is false. The file ``checkpoint`` of the folder then
+        tells that this is the latest (``write_state``), and checkpoints that are no longer to be
+        kept are removed.
+        """
+        self._require_built()
+        if latest_filename is not None and os.path.split(latest_filename)[0]:
+            raise ValueError(f"latest_filename is a name in the folder, not {latest_filename!r}")
+        path = os.fsdecode(os.fspath(save_path))
+        if global_step is not None:
+            path = f"{path}-{self._step(sess, global_step)}"
+            if self._pad_step_number:
+                base, _, step = path.rpartition("-")
+                path = f"{base}-{int(step):08d}"
+        if os.path.basename(path) == (latest_filename or "checkpoint"):
+            raise ValueError(
+                f"{path!r} is the name of the file that tells which checkpoint is the latest; "
+                "save under another name"
+            )
+        if self._is_empty:
+            return None
+        saver_def = self.saver_def
+        graph = sess.graph
+        saved = graph.get_tensor_by_name(saver_def.save_tensor_name)
+        given = graph.get_tensor_by_name(saver_def.filename_tensor_name)
+        found = sess.run(saved, {given: path})
+        saved_path = found.decode() if isinstance(found, bytes) else str(found)
+        if write_meta_graph:
+            from runnel.train.meta_graph import export_meta_graph
+
+            export_meta_graph(
+                meta_graph_filename(saved_path, meta_graph_suffix),
+                graph=graph,
+                saver_def=saver_def,
+                strip_default_attrs=strip_default_attrs,
+            )
+        if write_state:
+            self._note(saved_path, latest_filename, meta_graph_suffix)
+        return saved_path
+
+    def _step(self, sess: Any, global_step: Any) -> int:
+        if isinstance(global_step, int):
+            return global_step
+        as_element = getattr(global_step, "_as_graph_element", None)
+        if as_element is not None or isinstance(global_step, Tensor):
+            return int(sess.run(global_step))
+        return int(global_step)
+
+    def _note(self, path: str, latest_filename: str | None, suffix: str) -> None:
+        """Tells that ``path`` is the latest, and removes what is no longer kept."""
+        self._last = [(p, t) for p, t in self._last if p != path]
+        self._last.append((path, time.time()))
+        removed: list[tuple[str, float]] = []
+        if self._max_to_keep and len(self._last) > self._max_to_keep:
+            removed = [self._last.pop(0)]
+        update_checkpoint_state(
+            os.path.dirname(path),
+            path,
+            self.last_checkpoints,
+            latest_filename,
+            save_relative_paths=self._save_relative_paths,
+        )
+        for old, written in removed:
+            if written > self._next_time:
+                self._next_time += self._every_n_hours * 3600
+                continue  # one of those that stay
+            remove_checkpoint(old, self._write_version, suffix)
+
+    @property
+    def last_checkpoints(self) -> list[str]:
+        """The checkpoints that are kept, the oldest first."""
+        return [path for path, _ in self._last]
+
+    def set_last_checkpoints(self, last_checkpoints: Sequence[str]) -> None:
+        """Tells of checkpoints that an earlier process has written, the oldest first."""
+        if not isinstance(last_checkpoints, list):
+            raise TypeError(f"last_checkpoints must be a list, not {last_checkpoints!r}")
+        self._last = [(path, float("inf")) for path in last_checkpoints]
+
+    def set_last_checkpoints_with_time(
+        self, last_checkpoints_with_time: Sequence[tuple[str, float]]
+    ) -> None:
+        """Tells of checkpoints that an earlier process has written, and when."""
+        if not isinstance(last_checkpoints_with_time, list):
+            raise TypeError("last_checkpoints_with_time must be a list of pairs")
+        self._last = [(path, float(written)) for path, written in last_checkpoints_with_time]
+
+    def recover_last_checkpoints(self, checkpoint_paths: Sequence[str]) -> None:
+        """Tells of checkpoints that an earlier process has written; those that are gone are not."""
+        there = [path for path in checkpoint_paths if checkpoint_exists(path)]
+        times = get_checkpoint_mtimes(there)
+        self._last = list(zip(there, times, strict=True))
+
+    # Restoring ------------------------------------------------------------------------------
+
+    def restore(self, sess: Any, save_path: Any) -> None:
+        """Gives the variables the values that the checkpoint ``save_path`` has.
+
+        What it restores need not be initialised. When the checkpoint does not fit the graph, the
+        error shows how they differ.
+        """
+        self._require_built()
+        if self._is_empty:
+            return
+        if save_path is None:
+            raise ValueError(
+                "There is no checkpoint to restore: save_path is None "
+                "(tf.train.latest_checkpoint returns None where it finds none)"
+            )
+        path = os.fsdecode(os.fspath(save_path))
+        if not checkpoint_exists(path):
+            raise ValueError(f"The passed save_path is not a valid checkpoint: {path}")
+        saver_def, graph = self.saver_def, sess.graph
+        given = graph.get_tensor_by_name(saver_def.filename_tensor_name)
+        restored = graph.get_operation_by_name(saver_def.restore_op_name)
+        logger.info("Restoring variables from %s", path)
+        try:
+            sess.run(restored, {given: path})
+        except (errors.NotFoundError, errors.InvalidArgumentError) as error:
+            difference = difference_to(path, self._saveables, self._reshape)
+            if difference:
+                raise type(error)(error.node_def, error.op, difference) from error
+            raise
+
+    def export_meta_graph(self, filename: Any = None, **options: Any) -> Any:
+        """The graph, its collections and this as a ``MetaGraphDef``, also written to a file."""
+        from runnel.train.meta_graph import export_meta_graph
+
+        return export_meta_graph(filename, saver_def=self.saver_def, **options)
+
+    def _require_built(self) -> None:
+        if self.saver_def is None and not self._is_empty:
+            raise RuntimeError("The Saver was made with defer_build=True: call build() first")
+
+
+def _scoped(saver_def: Any, scope: str | None, strip: bool) -> Any:
+    """``saver_def`` with names inside of ``scope`` (``strip``), or put into it."""
+    if not scope or saver_def is None:
+        return saver_def
+    found = type(saver_def)()
+    found.CopyFrom(saver_def)
+    for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
+        name = getattr(found, field)
+        if strip and not name.startswith(f"{scope}/"):
+            return None
+        setattr(found, field, name[len(scope) + 1 :] if strip else f"{scope}/{name}")
+    return found

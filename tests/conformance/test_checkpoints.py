@@ -1,0 +1,152 @@
+"""Checkpoints and MetaGraphs: what either system writes, the other reads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import runnel as tf
+from runnel.checkpoint.bundle import BundleReader
+from runnel.checkpoint.v1 import V1Reader
+from tests.checkpoint.test_bundle import TYPES, values
+
+reference = pytest.importorskip("tensorflow").compat.v1
+reference.disable_v2_behavior()
+
+STRINGS = np.array([b"", b"\x00\xff", b"x" * 70_000], object)
+
+
+def build(lib, resource):
+    """A graph with variables of some kinds; its initial values, by name in the checkpoint."""
+    rng = np.random.default_rng(1)
+    lib.get_variable("w", initializer=rng.normal(size=(3, 4)), use_resource=resource)
+    lib.get_variable("s", initializer=lib.constant(STRINGS), use_resource=resource)
+    lib.get_variable("empty", [0, 3], use_resource=resource)
+    lib.get_variable("n", initializer=np.int64(5), use_resource=resource)
+    lib.get_variable(
+        "p",
+        [10, 3],
+        initializer=lib.random_normal_initializer(seed=3),
+        partitioner=lib.fixed_size_partitioner(3),
+        use_resource=resource,
+    )
+
+
+def read_back(lib, path, resource):
+    with lib.Graph().as_default(), lib.Session() as sess:
+        build(lib, resource)
+        lib.train.Saver().restore(sess, path)
+        return {v.op.name: sess.run(v) for v in lib.global_variables()}
+
+
+NOT_IN_V1 = ("uint16", "uint32", "uint64", "float16", "bfloat16", "complex64", "complex128")
+RESOURCE = pytest.mark.parametrize("resource", [False, True], ids=["reference", "resource"])
+
+
+@RESOURCE
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("sharded", [False, True])
+def test_checkpoints_go_both_ways(tmp_path, resource, version, sharded):
+    for name, lib in (("ours", tf), ("theirs", reference)):
+        (tmp_path / name).mkdir()
+        with lib.Graph().as_default(), lib.Session() as sess:
+            build(lib, resource)
+            sess.run(lib.global_variables_initializer())
+            saver = lib.train.Saver(write_version=version, sharded=sharded)
+            path = saver.save(sess, str(tmp_path / name / "m"), global_step=3)
+        here, there = read_back(tf, path, resource), read_back(reference, path, resource)
+        assert here.keys() == there.keys()
+        for variable, value in here.items():
+            np.testing.assert_array_equal(value, there[variable], err_msg=variable)
+        assert lib.train.latest_checkpoint(str(tmp_path / name)) == path
+        other = reference if lib is tf else tf
+        assert other.train.latest_checkpoint(str(tmp_path / name)) == path
+        assert tf.train.list_variables(path) == [
+            (n, list(shape)) for n, shape in reference.train.list_variables(path)
+        ]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda dtype: dtype.name)
+def test_every_type_is_read(tmp_path, dtype, version):
+    array = values(dtype, (3, 5))
+    theirs = reference.as_dtype(dtype.name)
+    if version == 1 and dtype.name in NOT_IN_V1:
+        pytest.skip("TensorFlow writes or shows no such V1 checkpoints")
+    with reference.Graph().as_default(), reference.Session() as sess:
+        fed = reference.placeholder(theirs, [3, 5])
+        v = reference.Variable(fed, name="v", validate_shape=False)
+        sess.run(v.initializer, {fed: array})
+        saver = reference.train.Saver(write_version=version)
+        path = saver.save(sess, str(tmp_path / "theirs"))
+    reader = (BundleReader if version == 2 else V1Reader)(path)
+    np.testing.assert_array_equal(reader.tensor("v"), array)
+    with tf.Graph().as_default(), tf.Session() as sess:
+        v = tf.Variable(tf.constant(array, dtype), name="v")
+        sess.run(v.initializer)
+        saver = tf.train.Saver(write_version=version)
+        path = saver.save(sess, str(tmp_path / "ours"))
+    found = reference.train.load_checkpoint(path).get_tensor("v")
+    np.testing.assert_array_equal(found, array)
+
+
+@RESOURCE
+def test_a_meta_graph_is_trained_on_elsewhere(tmp_path, resource):
+    """With what the file says only."""
+
+    def model(lib):
+        x = lib.placeholder(lib.float64, [None, 3], name="x")
+        w = lib.get_variable("w", initializer=np.ones([3, 1]), use_resource=resource)
+        p = lib.get_variable(
+            *("p", [4, 3]),
+            initializer=lib.constant_initializer(0.5),
+            dtype=lib.float64,
+            partitioner=lib.fixed_size_partitioner(2),
+            use_resource=resource,
+        )
+        y = lib.tanh(lib.matmul(x, w)) + lib.reduce_sum(p)
+        loss = lib.reduce_mean(lib.square(y - 1.0), name="loss")
+        train = lib.train.GradientDescentOptimizer(0.1).minimize(loss, name="train")
+        lib.add_to_collection("train", train)
+        return train
+
+    fed = {"x:0": np.arange(6.0).reshape(2, 3) / 6}
+    losses = []
+    for writer, reader in ((tf, reference), (tf, tf)):
+        folder = tmp_path / f"{writer.__name__}-{reader.__name__}"
+        folder.mkdir()
+        with writer.Graph().as_default(), writer.Session() as sess:
+            train = model(writer)
+            sess.run(writer.global_variables_initializer())
+            for _ in range(3):
+                sess.run(train, fed)
+            path = writer.train.Saver().save(sess, str(folder / "m"))
+        with reader.Graph().as_default(), reader.Session() as sess:
+            saver = reader.train.import_meta_graph(f"{path}.meta")
+            saver.restore(sess, path)
+            [train] = reader.get_collection("train")
+            assert len(reader.trainable_variables()) == 3
+            for _ in range(3):
+                sess.run(train, fed)
+            losses.append(sess.run("loss:0", fed))
+    np.testing.assert_allclose(losses, losses[0], rtol=1e-12)
+
+
+@RESOURCE
+def test_a_meta_graph_of_theirs_is_read(tmp_path, resource):
+    with reference.Graph().as_default(), reference.Session() as sess:
+        x = reference.placeholder(reference.float64, [None, 3], name="x")
+        w = reference.get_variable("w", initializer=np.ones([3, 2]), use_resource=resource)
+        y = reference.while_loop(
+            lambda i, a: i < 3, lambda i, a: (i + 1, reference.tanh(a)), [0, reference.matmul(x, w)]
+        )[1]
+        reference.add_to_collection("outputs", y)
+        sess.run(reference.global_variables_initializer())
+        fed = {"x:0": np.arange(6.0).reshape(2, 3)}
+        expected = sess.run(y, fed)
+        path = reference.train.Saver().save(sess, str(tmp_path / "m"))
+    with tf.Graph().as_default(), tf.Session() as sess:
+        saver = tf.train.import_meta_graph(f"{path}.meta")
+        saver.restore(sess, path)
+        [y] = tf.get_collection("outputs")
+        np.testing.assert_allclose(sess.run(y, fed), expected, rtol=1e-12)
