@@ -80,6 +80,7 @@ from runnel.graph.shapes import Dimension, TensorShape, dimension_value
 from runnel.graph.tensor_proto import make_ndarray, make_tensor_proto
 from runnel.memory import keep_freed_memory_if_asked as _keep_freed_memory_if_asked
 from runnel.ops import checkpoints as _checkpoints  # graphs with a Saver have these
+from runnel.ops import training_updates as _training  # and TensorFlow's with an optimizer these
 from runnel.ops.activations import log_sigmoid
 from runnel.ops.arg_extrema import arg_max, arg_min, argmax, argmin
 from runnel.ops.arithmetic import (

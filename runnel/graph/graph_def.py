@@ -23,8 +23,9 @@ ORIGIN = "_origin"
 # Attributes that TensorFlow added after 1.15: left out at their default, which is what a reader
 # that does not know them does anyway, so that an older TensorFlow reads the graph too.
 _LATER_ATTRIBUTES = frozenset(
-    ("grad_a", "grad_b", "grad_x", "grad_y", "debug_name", "allowed_devices", "allow_missing_files")
+    ("grad_a", "grad_b", "grad_x", "grad_y", "debug_name", "allowed_devices")
     + ("bad_indices_policy", "explicit_paddings", "exponential_avg_factor", "index_type")
+    + ("allow_missing_files", "multiply_linear_by_lr", "shape_type")
 )
 
 

@@ -40,6 +40,33 @@ concat_v1_op = register_op(
 )
 
 
+# TensorFlow's gradient of a concatenation has it.
+concat_offset_op = register_op(
+    "ConcatOffset",
+    inputs="concat_dim: int32, shape: N * shape_type",
+    outputs="offset: N * shape_type",
+    attrs=["N: int >= 2", "shape_type: {int32, int64} = DT_INT32"],
+    static_inputs=("concat_dim",),
+    differentiable=False,
+)
+
+
+@concat_offset_op.shape
+def _(axis, shapes):
+    return [shape.dims for shape in shapes]
+
+
+@concat_offset_op.kernel
+def _(xp, axis, shapes):
+    at = int(axis)
+    along = xp.asarray(at % shapes[0].shape[0] == np.arange(shapes[0].shape[0]))
+    found, total = [], xp.zeros_like(shapes[0])
+    for shape in shapes:
+        found.append(xp.where(along, total, xp.zeros_like(shape)))
+        total = total + shape
+    return found
+
+
 def _concat_dims(values: list[Tensor], axis: Tensor) -> Dims:
     known = [v.dims for v in values if v.dims is not None]
     if not known:

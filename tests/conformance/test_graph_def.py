@@ -24,6 +24,7 @@ from tests.conformance.op_examples import (
     queues,
     random,
     state,
+    training,
 )
 
 # Op types without an example, and why.
@@ -43,7 +44,7 @@ NOT_EXCHANGED = {
 }
 EXAMPLES: dict[str, Any] = {}
 for family in (
-    *(elementwise, arrays, neural, state, effects, random, control_flow, queues, files),
+    *(elementwise, arrays, neural, state, effects, random, control_flow, queues, files, training),
 ):
     EXAMPLES |= family.EXAMPLES
 
