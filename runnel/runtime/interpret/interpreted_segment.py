@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from itertools import starmap
 from typing import Any
 
@@ -37,8 +38,9 @@ class InterpretedSegment:
     """Instructions, bound to the cells of a session.
 
     ``node`` is what an error names that comes before any instruction. ``inside`` says that it runs
-    as a part of something interpreted, which has NumPy's warnings off. ``stacked`` are the same
-    instructions with groups, which run unless an observer wants to see each operation.
+    as a part of something interpreted, which has NumPy's warnings off. ``stack`` makes the same
+    instructions with groups, where there are some: they run from the second time on, unless an
+    observer wants to see each operation.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class InterpretedSegment:
         state: SegmentState,
         node: Node,
         inside: bool = False,
-        stacked: StackedCode | None = None,
+        stack: Callable[[], StackedCode | None] | None = None,
     ) -> None:
         self._state = state
         self._inside = inside
@@ -56,8 +58,8 @@ class InterpretedSegment:
         """Whether the last run took so long that the step is to be looked at while it runs."""
         self._plain = _Form(code, state.task)
         self._stacked: _Form | None = None
-        if stacked is not None:
-            self._stacked = _Form(stacked.code, state.task, stacked)
+        self._stack = stack
+        self._was_run = False
         self._shape_changers = 0
 
     def run(self, inputs: list[Any], context: StepContext) -> list[Any]:
@@ -96,6 +98,13 @@ class InterpretedSegment:
         if context.deadline is not None:
             for cell, _, _, node in state.loads:  # not under the lock
                 context.await_ready(cell.value, (node or self._node).op)
+        stack = self._stack
+        if stack is not None and self._was_run:
+            self._stack = None  # another thread runs the plain ones meanwhile
+            stacked = stack()
+            if stacked is not None:
+                self._stacked = _Form(stacked.code, state.task, stacked)
+        self._was_run = True
         if self._stacked is not None and state.task.shape_changers != self._shape_changers:
             self._shape_changers = state.task.shape_changers
             if any(cell.changes_shape for cell in state.load_cells):

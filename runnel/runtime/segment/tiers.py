@@ -115,7 +115,7 @@ class SegmentRunner:
         """What an error names that comes before anything has run."""
         stack = None
         if self._can_interpret and not passes_state:
-            stack = stacked(self._code, program, access, self._device)
+            stack = partial(stacked, self._code, program, access, self._device)
         self._interpreted = InterpretedSegment(self._code, state, self._first, passes_state, stack)
         self._has_branches = any(structure_of(node) is not None for node in segment.nodes)
         self._may_lack_value = self._has_branches or bool(state.optional)
