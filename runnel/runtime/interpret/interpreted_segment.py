@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from itertools import starmap
+from itertools import repeat, starmap
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,8 @@ from runnel.runtime.interpret.code import Code
 from runnel.runtime.interpret.interpreter import interpret, interpret_watched, missing_variable
 from runnel.runtime.interpret.segment_state import SegmentState
 from runnel.runtime.interpret.stacked_code import StackedCode
-from runnel.runtime.state.cell import as_numpy, owned
+from runnel.runtime.state.cell import as_numpy, owned, store_all
 from runnel.runtime.state.step_context import StepContext
-from runnel.runtime.state.task_state import TaskState
 
 _LONG_SECONDS = 0.02
 
@@ -25,10 +24,12 @@ _LONG_SECONDS = 0.02
 class _Form:
     """Instructions, with what they load and store of a task's state."""
 
-    def __init__(self, code: Code, task: TaskState, packs: StackedCode | None = None) -> None:
+    def __init__(self, code: Code, state: SegmentState, packs: StackedCode | None = None) -> None:
+        task = state.task
         self.code = code
         self.loads = [(task.cell(v), slot, v, node) for v, slot, node in code.loads]
-        self.stores = [(task.cell(v), slot) for v, slot in code.stores]
+        self.written = [*(task.cell(v) for v, _ in code.stores), *(c for c, *_ in state.streams)]
+        self.store_slots = [slot for _, slot in code.stores]
         loads, stores = ([], []) if packs is None else (packs.loads, packs.stores)
         self.pack_loads = [(task.pack([*map(task.cell, vs)]), slot) for vs, slot in loads]
         self.pack_stores = [(task.pack([*map(task.cell, vs)]), slot) for vs, slot in stores]
@@ -56,7 +57,7 @@ class InterpretedSegment:
         self._node = node
         self._takes_long = True
         """Whether the last run took so long that the step is to be looked at while it runs."""
-        self._plain = _Form(code, state.task)
+        self._plain = _Form(code, state)
         self._stacked: _Form | None = None
         self._stack = stack
         self._was_run = False
@@ -77,16 +78,25 @@ class InterpretedSegment:
         state = self._state
         form, slots = self._run_forms(inputs, context)
         if state.written:
-            changes = [(cell, "held", owned(slots[slot])) for cell, slot in form.stores]
+            values: list[Any] = [owned(slots[slot]) for slot in form.store_slots]
             for cell, _, drawn in state.streams:
-                changes.append((cell, "held", cell.value.skip(slots[drawn])))
-                context.drawn = [*context.drawn, (cell, cell.value, changes[-1][-1])]
-            arrays = [(pack, owned(slots[slot])) for pack, slot in form.pack_stores]
-            with state.task.lock:
-                for pack, array in arrays:
-                    changes += pack.stores(array)
-                deque(starmap(setattr, changes), 0)
+                values.append(cell.value.skip(slots[drawn]))
+                context.drawn = [*context.drawn, (cell, cell.value, values[-1])]
+            if form.pack_stores:
+                self._store_packs(form, values, slots)
+            else:
+                with state.task.lock:
+                    store_all(form.written, values)
         return [slots[slot] for slot in form.code.outputs]
+
+    def _store_packs(self, form: _Form, values: list[Any], slots: list[Any]) -> None:
+        """Stores ``values`` into what is not packed, and packs, as a whole."""
+        arrays = [(pack, owned(slots[slot])) for pack, slot in form.pack_stores]
+        changes = list(zip(form.written, repeat("held"), values, strict=False))
+        with self._state.task.lock:
+            for pack, array in arrays:
+                changes += pack.stores(array)
+            deque(starmap(setattr, changes), 0)
 
     def slots(self, inputs: list[Any], context: StepContext) -> list[Any]:
         """The slots after the instructions have run; no state has changed yet."""
@@ -103,7 +113,7 @@ class InterpretedSegment:
             self._stack = None  # another thread runs the plain ones meanwhile
             stacked = stack()
             if stacked is not None:
-                self._stacked = _Form(stacked.code, state.task, stacked)
+                self._stacked = _Form(stacked.code, state, stacked)
         self._was_run = True
         if self._stacked is not None and state.task.shape_changers != self._shape_changers:
             self._shape_changers = state.task.shape_changers
