@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from runnel.graph.operation import Tensor
 from runnel.graph.registry import get_op_def, register_op
 from runnel.graph.shapes import Dims, broadcast_dims, format_dims
 from runnel.ops.arithmetic import conjugate
+from runnel.ops.blas_threads import with_threads_for
 from runnel.ops.broadcast_gradient import stretched_axes
 from runnel.ops.half_precision import narrow, widen
 
@@ -107,13 +110,16 @@ def _(tensors, *, equation):
 @einsum_op.kernel
 def _(xp, values, *, equation):
     operands, result = parse(equation, len(values))
+    sizes: dict[str, Any] = {}
     for labels, value in zip(operands, values, strict=True):
-        _by_label(labels, value.shape)
+        sizes |= _by_label(labels, value.shape)
     unique = list(dict.fromkeys(result))
     plain = ",".join("".join(labels) for labels in operands) + "->" + "".join(unique)
     wide = [widen(v) for v in values]
     if xp is np:
-        out = np.einsum(plain, *wide, optimize=len(values) > 1)
+        work = math.prod(math.prod(s) if isinstance(s, tuple) else s for s in sizes.values())
+        contract = partial(np.einsum, plain, *wide, optimize=len(values) > 1)
+        out = with_threads_for(work, contract)
     else:
         out = xp.einsum(plain, *wide)
     out = narrow(out, values[0].dtype)

@@ -11,6 +11,7 @@ from runnel.graph.conversion import constant_tensor
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import get_op_def, register_op
 from runnel.graph.shapes import Dims, broadcast_dims, format_dims
+from runnel.ops.blas_threads import with_threads_for
 from runnel.ops.half_precision import narrow, widen
 from runnel.ops.matmul import matmul
 
@@ -40,7 +41,7 @@ def _solved(xp: Any, check: Any, message: str, solve: Callable[[], Any], *given:
             raise ValueError(f"Input matrices must be square, not {list(x.shape)}")
     if xp is np:
         try:
-            return solve()
+            return _factored(xp, solve, given[0])
         except np.linalg.LinAlgError:
             check(False, lambda: message)
     result = solve()
@@ -49,6 +50,11 @@ def _solved(xp: Any, check: Any, message: str, solve: Callable[[], Any], *given:
         usual = usual | ~xp.isfinite(x).all()
     check(usual, lambda: message)
     return result
+
+
+def _factored(xp: Any, compute: Callable[[], Any], x: Any) -> Any:
+    """The result of ``compute``, which takes the matrices ``x`` apart."""
+    return with_threads_for(x.size * x.shape[-1], compute) if xp is np else compute()
 
 
 inverse_op = register_op(
@@ -92,7 +98,8 @@ def _(x):
 
 @determinant_op.kernel
 def _(xp, x):
-    return narrow(xp.linalg.det(widen(x)), x.dtype)
+    wide = widen(x)
+    return narrow(_factored(xp, lambda: xp.linalg.det(wide), wide), x.dtype)
 
 
 @determinant_op.gradient
@@ -124,7 +131,8 @@ def _(x):
 
 @log_determinant_op.kernel
 def _(xp, x):
-    sign, logarithm = xp.linalg.slogdet(widen(x))
+    wide = widen(x)
+    sign, logarithm = _factored(xp, lambda: xp.linalg.slogdet(wide), wide)
     return sign.astype(x.dtype), logarithm.astype(x.dtype)
 
 
@@ -250,7 +258,7 @@ def _(xp, matrix, rhs, *, lower, adjoint, check):
     a = xp.broadcast_to(a, batch + a.shape[-2:])
     b = xp.broadcast_to(b, batch + b.shape[-2:])
     if xp is np:
-        out: Any = np.linalg.solve(a, b)
+        out: Any = _factored(xp, lambda: np.linalg.solve(a, b), a)
     else:
         from jax.scipy.linalg import solve_triangular
 

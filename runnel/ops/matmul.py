@@ -12,6 +12,7 @@ from runnel.graph.operation import Tensor
 from runnel.graph.registry import OpDef, get_op_def, register_op
 from runnel.graph.shapes import Dims, broadcast_dims, format_dims
 from runnel.ops.arithmetic import COMPLEX, FLOATS, conjugate
+from runnel.ops.blas_threads import multiply
 from runnel.ops.broadcast_gradient import unbroadcast_batch
 from runnel.ops.half_precision import narrow, widen
 
@@ -19,7 +20,7 @@ from runnel.ops.half_precision import narrow, widen
 def multiply_matrices(xp: Any, a: Any, b: Any) -> Any:
     """``a @ b`` over the last two axes; NumPy multiplies 16-bit floats in float32."""
     if xp is np:
-        return narrow(np.matmul(widen(a), widen(b)), a.dtype)
+        return narrow(multiply(np.matmul, widen(a), widen(b)), a.dtype)
     return xp.matmul(a, b)
 
 

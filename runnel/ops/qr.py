@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import register_op
+from runnel.ops.blas_threads import with_threads_for
 
 qr_op = register_op(
     "Qr",
@@ -33,7 +36,11 @@ def _(matrix, *, full_matrices):
 @qr_op.kernel
 def _(xp, matrix, *, full_matrices):
     wide = matrix.astype("float32") if matrix.dtype == "float16" else matrix
-    q, r = xp.linalg.qr(wide, mode="complete" if full_matrices else "reduced")
+    mode = "complete" if full_matrices else "reduced"
+    if xp is np:
+        q, r = with_threads_for(wide.size * wide.shape[-1], np.linalg.qr, wide, mode)
+    else:
+        q, r = xp.linalg.qr(wide, mode=mode)
     return q.astype(matrix.dtype), r.astype(matrix.dtype)
 
 

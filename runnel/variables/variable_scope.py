@@ -13,6 +13,7 @@ from runnel.graph import dtypes
 from runnel.graph.collections import GraphKeys
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.graph import Graph, get_default_graph
+from runnel.variables.opened_scopes import OpenedScopes
 from runnel.variables.synchronization import VariableAggregation, VariableSynchronization
 from runnel.variables.variable_store import VariableStore
 
@@ -197,7 +198,7 @@ class _ScopeState(threading.local):
 
     def __init__(self) -> None:
         self.current = VariableScope(False)
-        self.opened: dict[str, int] = {}
+        self.opened = OpenedScopes()
 
 
 def _scope_state(graph: Graph) -> _ScopeState:
@@ -304,15 +305,15 @@ class variable_scope:  # noqa: N801 (TensorFlow's name)
         given, outer = self._name_or_scope, state.current
         if isinstance(given, VariableScope):
             scope = self._derive(given, given.name, given._name_scope)
-            _count_opened(state, scope.name)
+            state.opened.note(scope.name)
             # What is opened inside does not count for the names that are unique outside.
-            stack.callback(setattr, state, "opened", dict(state.opened))
+            stack.callback(state.opened.restore, state.opened.begin())
         else:
             name = given if given is not None else self._default_unique_name(state)
             full_name = f"{outer.name}/{name}" if outer.name else name
             scope = self._derive(outer, full_name, name if name_scope is None else name_scope)
-            _count_opened(state, full_name)
-            stack.callback(_forget_subscopes, state, full_name)
+            state.opened.note(full_name)
+            stack.callback(state.opened.forget_inside, full_name)
         stack.callback(_restore, state, scope, outer)
         state.current = scope
         return scope
@@ -334,21 +335,11 @@ class variable_scope:  # noqa: N801 (TensorFlow's name)
             outer = state.current.name
             prefix = f"{outer}/{self._default_name}" if outer else self._default_name
             suffix, number = "", 0
-            while state.opened.get(prefix + suffix, 0) > 0:
+            while state.opened.count(prefix + suffix) > 0:
                 number += 1
                 suffix = f"_{number}"
             self._unique_name = self._default_name + suffix
         return self._unique_name
-
-
-def _count_opened(state: _ScopeState, name: str) -> None:
-    state.opened[name] = state.opened.get(name, 0) + 1
-
-
-def _forget_subscopes(state: _ScopeState, name: str) -> None:
-    for other in state.opened:
-        if other.startswith(name + "/"):
-            state.opened[other] = 0
 
 
 def _restore(state: _ScopeState, scope: VariableScope, outer: VariableScope) -> None:

@@ -28,6 +28,7 @@ from runnel.ops.convolution.sliding_window import (
     pad,
     strided_slice,
 )
+from runnel.ops.matmul import multiply_matrices
 
 # An image's three or four channels are too few to fill a vector register.
 FEW_CHANNELS = 4
@@ -133,7 +134,8 @@ def forward(
     matrix = filter.reshape(-1, filter.shape[-1])
     each = column_bytes(window, 1, x.shape[-1], x.dtype.itemsize)
     products = [
-        columns(xp, x[piece], window) @ matrix for piece in batch_pieces(xp, x.shape[0], each)
+        multiply_matrices(xp, columns(xp, x[piece], window), matrix)
+        for piece in batch_pieces(xp, x.shape[0], each)
     ]
     y = products[0] if len(products) == 1 else xp.concatenate(products)
     return y.reshape(x.shape[0], *window.output_sizes, filter.shape[-1])
@@ -148,7 +150,8 @@ def filter_gradient(
     channels, filters = x.shape[-1], dy.shape[-1]
     if formulation == "taps":
         rows = dy.reshape(-1, filters)
-        parts = [tap.reshape(-1, channels).T @ rows for tap in window.taps(xp, x)]
+        taps = (tap.reshape(-1, channels).T for tap in window.taps(xp, x))
+        parts = [multiply_matrices(xp, tap, rows) for tap in taps]
         return xp.stack(parts).reshape(*window.window, channels, filters)
     each = column_bytes(window, 1, channels, x.dtype.itemsize)
     total = None
@@ -157,7 +160,7 @@ def filter_gradient(
             left = transposed_columns(xp, x[piece], window)
         else:
             left = columns(xp, x[piece], window).T
-        product = left @ dy[piece].reshape(-1, filters)
+        product = multiply_matrices(xp, left, dy[piece].reshape(-1, filters))
         total = product if total is None else total + product
     assert total is not None
     return total.reshape(*window.window, channels, filters)
@@ -175,10 +178,10 @@ def input_gradient(
     # (out, taps × in): the product's columns lie tap by tap, so that each tap is one slice.
     matrix = filter.reshape(-1, filters).T
     each = column_bytes(window, 1, channels, dy.dtype.itemsize)
-    pieces = [
-        window.fold(xp, _column_taps(xp, dy[piece].reshape(-1, filters) @ matrix, window, channels))
-        for piece in batch_pieces(xp, dy.shape[0], each)
-    ]
+    pieces = []
+    for piece in batch_pieces(xp, dy.shape[0], each):
+        product = multiply_matrices(xp, dy[piece].reshape(-1, filters), matrix)
+        pieces.append(window.fold(xp, _column_taps(xp, product, window, channels)))
     return pieces[0] if len(pieces) == 1 else xp.concatenate(pieces)
 
 

@@ -29,10 +29,13 @@ from runnel.runtime.devices.devices import xla_device
 from runnel.runtime.devices.transfer import put
 from runnel.runtime.interpret.segment_state import Reshaped, SegmentState
 from runnel.runtime.state.cell import Cell, Undo
+from runnel.runtime.state.pack import Row
 from runnel.runtime.state.step_context import StepContext
 
+_held_by = attrgetter("held")
 _value_of = attrgetter("value")
-_NOTHING = type(None)
+_UNUSUAL = frozenset({type(None), Row})
+"""What a cell holds that has no value, or one that is packed with others."""
 
 Explain = Callable[[Executable, list[Any], StepContext], None]
 
@@ -182,10 +185,12 @@ class BoundExecutable:
             raise Reshaped
         # The variables' buffers are handed over under the lock: once a step has been
         # dispatched, the buffers that it updates in place are no longer anyone else's.
-        donated = list(map(_value_of, self._donated))
-        kept = list(map(_value_of, self._kept))
-        if _NOTHING in map(type, donated) or _NOTHING in map(type, kept):
+        donated = list(map(_held_by, self._donated))
+        kept = list(map(_held_by, self._kept))
+        if not (_UNUSUAL.isdisjoint(map(type, donated)) and _UNUSUAL.isdisjoint(map(type, kept))):
             state.require_values(list(map(_value_of, state.load_cells)))
+            donated = list(map(_value_of, self._donated))
+            kept = list(map(_value_of, self._kept))
         before = [(position, cell, cell.value) for position, cell in self._replaced]
         cells, moved, streams = state.stored, [], None
         if state.streams:
@@ -283,7 +288,7 @@ def _call_and_store(
                 with jax.enable_x64(True):
                     results.extend(map(call, *[(operand,) for operand in operands]))
             values = itertools.chain(results[0][0], more)
-            deque(map(setattr, cells, itertools.repeat("value"), values), 0)
+            deque(map(setattr, cells, itertools.repeat("held"), values), 0)
             break
         except BaseException as error:
             if not results:

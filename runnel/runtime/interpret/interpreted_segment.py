@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
+from itertools import repeat, starmap
 from typing import Any
 
 import numpy as np
@@ -12,26 +14,54 @@ from runnel.passes.program.program import Node
 from runnel.runtime.interpret.code import Code
 from runnel.runtime.interpret.interpreter import interpret, interpret_watched, missing_variable
 from runnel.runtime.interpret.segment_state import SegmentState
+from runnel.runtime.interpret.stacked_code import StackedCode
 from runnel.runtime.state.cell import as_numpy, owned, store_all
 from runnel.runtime.state.step_context import StepContext
 
 _LONG_SECONDS = 0.02
 
 
+class _Form:
+    """Instructions, with what they load and store of a task's state."""
+
+    def __init__(self, code: Code, state: SegmentState, packs: StackedCode | None = None) -> None:
+        task = state.task
+        self.code = code
+        self.loads = [(task.cell(v), slot, v, node) for v, slot, node in code.loads]
+        self.written = [*(task.cell(v) for v, _ in code.stores), *(c for c, *_ in state.streams)]
+        self.store_slots = [slot for _, slot in code.stores]
+        loads, stores = ([], []) if packs is None else (packs.loads, packs.stores)
+        self.pack_loads = [(task.pack([*map(task.cell, vs)]), slot) for vs, slot in loads]
+        self.pack_stores = [(task.pack([*map(task.cell, vs)]), slot) for vs, slot in stores]
+
+
 class InterpretedSegment:
     """Instructions, bound to the cells of a session.
 
     ``node`` is what an error names that comes before any instruction. ``inside`` says that it runs
-    as a part of something interpreted, which has NumPy's warnings off.
+    as a part of something interpreted, which has NumPy's warnings off. ``stack`` makes the same
+    instructions with groups, where there are some: they run from the second time on, unless an
+    observer wants to see each operation.
     """
 
-    def __init__(self, code: Code, state: SegmentState, node: Node, inside: bool = False) -> None:
-        self._code = code
+    def __init__(
+        self,
+        code: Code,
+        state: SegmentState,
+        node: Node,
+        inside: bool = False,
+        stack: Callable[[], StackedCode | None] | None = None,
+    ) -> None:
         self._state = state
         self._inside = inside
         self._node = node
         self._takes_long = True
         """Whether the last run took so long that the step is to be looked at while it runs."""
+        self._plain = _Form(code, state)
+        self._stacked: _Form | None = None
+        self._stack = stack
+        self._was_run = False
+        self._shape_changers = 0
 
     def run(self, inputs: list[Any], context: StepContext) -> list[Any]:
         """The outputs for ``inputs``; state is read and replaced."""
@@ -45,52 +75,94 @@ class InterpretedSegment:
             deque(release, 0)
 
     def _run_locked(self, inputs: list[Any], context: StepContext) -> list[Any]:
-        code, state = self._code, self._state
-        slots = self.slots(inputs, context)
+        state = self._state
+        form, slots = self._run_forms(inputs, context)
         if state.written:
-            values: list[Any] = [owned(slots[slot]) for slot in state.store_slots]
+            values: list[Any] = [owned(slots[slot]) for slot in form.store_slots]
             for cell, _, drawn in state.streams:
                 values.append(cell.value.skip(slots[drawn]))
                 context.drawn = [*context.drawn, (cell, cell.value, values[-1])]
-            with state.task.lock:
-                store_all(state.written, values)
-        return [slots[slot] for slot in code.outputs]
+            if form.pack_stores:
+                self._store_packs(form, values, slots)
+            else:
+                with state.task.lock:
+                    store_all(form.written, values)
+        return [slots[slot] for slot in form.code.outputs]
+
+    def _store_packs(self, form: _Form, values: list[Any], slots: list[Any]) -> None:
+        """Stores ``values`` into what is not packed, and packs, as a whole."""
+        arrays = [(pack, owned(slots[slot])) for pack, slot in form.pack_stores]
+        changes = list(zip(form.written, repeat("held"), values, strict=False))
+        with self._state.task.lock:
+            for pack, array in arrays:
+                changes += pack.stores(array)
+            deque(starmap(setattr, changes), 0)
 
     def slots(self, inputs: list[Any], context: StepContext) -> list[Any]:
         """The slots after the instructions have run; no state has changed yet."""
-        code, state = self._code, self._state
-        slots = code.template.copy()
-        for slot, value in zip(code.inputs, inputs, strict=True):
-            slots[slot] = value if isinstance(value, np.ndarray) else as_numpy(value)
+        return self._run_forms(inputs, context)[1]
+
+    def _run_forms(self, inputs: list[Any], context: StepContext) -> tuple[_Form, list[Any]]:
+        """Runs the stacked instructions if they fit, else the plain ones; which, and the slots."""
+        state = self._state
         if context.deadline is not None:
             for cell, _, _, node in state.loads:  # not under the lock
                 context.await_ready(cell.value, (node or self._node).op)
+        stack = self._stack
+        if stack is not None and self._was_run:
+            self._stack = None  # another thread runs the plain ones meanwhile
+            stacked = stack()
+            if stacked is not None:
+                self._stacked = _Form(stacked.code, state, stacked)
+        self._was_run = True
+        if self._stacked is not None and state.task.shape_changers != self._shape_changers:
+            self._shape_changers = state.task.shape_changers
+            if any(cell.changes_shape for cell in state.load_cells):
+                self._stacked = None
+        form = self._plain if context.observer is not None else self._stacked or self._plain
+        slots = self._loaded(form, inputs)
+        if slots is None:
+            form = self._plain
+            slots = self._loaded(form, inputs)
+            assert slots is not None
+        if form.code.watch is not None:
+            slots[form.code.watch] = context
+        if self._inside:
+            self._interpret(form.code, slots, context)
+        else:
+            with np.errstate(all="ignore"):
+                self._interpret(form.code, slots, context)
+        return form, slots
+
+    def _loaded(self, form: _Form, inputs: list[Any]) -> list[Any] | None:
+        """The slots before the first instruction; None where something cannot be stacked."""
+        code, state = form.code, self._state
+        slots = code.template.copy()
+        for slot, value in zip(code.inputs, inputs, strict=True):
+            slots[slot] = value if isinstance(value, np.ndarray) else as_numpy(value)
         if state.loads or state.streams:
             # Looking at a buffer that another step donates meanwhile is safe: JAX leaves a
             # buffer that someone is looking at alone, and gives that step a copy.
             with state.task.lock:
-                for cell, slot, variable, node in state.loads:
+                for cell, slot, variable, node in form.loads:
                     value = cell.value
                     if value is None:
                         if node is not None:
                             raise missing_variable(variable, node)
                         continue
                     slots[slot] = as_numpy(value)
+                for pack, slot in form.pack_loads:
+                    slots[slot] = pack.load()
+                    if slots[slot] is None:
+                        return None
                 for cell, slot, _ in state.streams:
                     slots[slot] = cell.value.words()
-        if code.watch is not None:
-            slots[code.watch] = context
-        if self._inside:
-            self._interpret(slots, context)
-        else:
-            with np.errstate(all="ignore"):
-                self._interpret(slots, context)
         return slots
 
-    def _interpret(self, slots: list[Any], context: StepContext) -> None:
+    def _interpret(self, code: Code, slots: list[Any], context: StepContext) -> None:
         start = time.perf_counter()
         if self._takes_long or context.deadline is not None or context.observer is not None:
-            interpret_watched(self._code.instructions, slots, context)
+            interpret_watched(code.instructions, slots, context)
         else:
-            interpret(self._code.instructions, slots)
+            interpret(code.instructions, slots)
         self._takes_long = time.perf_counter() - start > _LONG_SECONDS

@@ -38,6 +38,7 @@ from runnel.runtime.devices.devices import compiles_for_host, xla_device
 from runnel.runtime.interpret.code import Code, Passed, lower, pass_state
 from runnel.runtime.interpret.interpreted_segment import InterpretedSegment
 from runnel.runtime.interpret.segment_state import Reshaped, SegmentState
+from runnel.runtime.interpret.stacked_code import stacked
 from runnel.runtime.interpret.stretch import Stretches
 from runnel.runtime.segment.cut_segment import CutSegment, cut_around
 from runnel.runtime.segment.variants import Variant, Variants
@@ -112,7 +113,10 @@ class SegmentRunner:
         computing = (n for n in segment.nodes if n.op_def.name != "Const" and not n.op_def.variable)
         self._first = next(computing, segment.nodes[0])
         """What an error names that comes before anything has run."""
-        self._interpreted = InterpretedSegment(self._code, state, self._first, passes_state)
+        stack = None
+        if self._can_interpret and not passes_state:
+            stack = partial(stacked, self._code, program, access, self._device)
+        self._interpreted = InterpretedSegment(self._code, state, self._first, passes_state, stack)
         self._has_branches = any(structure_of(node) is not None for node in segment.nodes)
         self._may_lack_value = self._has_branches or bool(state.optional)
         loads = [(cell, variable) for cell, _, variable, _ in state.loads]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from runnel.passes.program.program import Node
+from runnel.runtime.state.pack import Row
 from runnel.runtime.state.step_context import StepContext
 
 _LOOK_SECONDS = 0.02
@@ -29,14 +30,25 @@ class Cell:
     ``number``, so they cannot deadlock.
     """
 
-    __slots__ = ("value", "writer", "number", "changes_shape")
+    __slots__ = ("held", "writer", "number", "changes_shape")
 
     def __init__(self) -> None:
-        self.value: Any = None
+        self.held: Any = None
+        """The value; or, of one that is packed with others, where it is."""
         self.writer = threading.RLock()
         self.number = next(_cell_numbers)
         self.changes_shape = False
         """True once a step has been prepared that may store a value of another shape."""
+
+    @property
+    def value(self) -> Any:
+        """The value; None before there is one. Read under the lock of the state."""
+        held = self.held
+        return held.value if type(held) is Row else held
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self.held = value
 
 
 Undo = tuple[Cell, Any, Any]
@@ -87,9 +99,9 @@ class WriterLocks:
 def store_all(cells: Sequence[Cell], values: Sequence[Any]) -> None:
     """Gives each cell its value; an interrupt comes before or after, not between."""
     if len(cells) == 1:
-        cells[0].value = values[0]
+        cells[0].held = values[0]
         return
-    deque(map(setattr, cells, repeat("value"), values), 0)
+    deque(map(setattr, cells, repeat("held"), values), 0)
 
 
 def as_numpy(value: Any) -> Any:

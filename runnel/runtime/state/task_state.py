@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from weakref import WeakValueDictionary
 
 from runnel.graph.errors import CancelledError
 from runnel.graph.operation import Operation
 from runnel.passes.program.state_access import variable_name
 from runnel.runtime.state.cell import Cell, Undo
+from runnel.runtime.state.pack import Pack
 from runnel.runtime.state.random_streams import RandomStreams
 from runnel.runtime.state.resources import Resources
 
@@ -24,6 +26,7 @@ class TaskState:
         # step sees all the effects of another or none. Never held while a step computes.
         self.lock = threading.Lock()
         self._containers: dict[str, dict[str, Cell]] = {}
+        self._packs: WeakValueDictionary[tuple[int, ...], Pack] = WeakValueDictionary()
         self.resources = Resources()
         """Queues and the like."""
         self.streams = RandomStreams()
@@ -43,6 +46,15 @@ class TaskState:
             if name not in cells:
                 cells[name] = Cell()
             return cells[name]
+
+    def pack(self, cells: Sequence[Cell]) -> Pack:
+        """The pack of ``cells`` in this order: one for all the steps that want it."""
+        key = tuple([cell.number for cell in cells])
+        with self.lock:
+            pack = self._packs.get(key)
+            if pack is None:
+                pack = self._packs[key] = Pack(cells)
+            return pack
 
     def note_shape_changes(self, cells: Sequence[Cell]) -> None:
         """Notes that the values of ``cells`` do not keep their shape."""

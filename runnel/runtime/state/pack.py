@@ -1,0 +1,66 @@
+"""Packs: the values of many small variables in one array, for steps that update all of them.
+
+Such a step computes with the whole array and stores the whole array. For everyone else nothing has
+changed: a cell that is packed holds a :class:`Row`, and its value is that row of the pack's present
+array. Storing another value into a cell takes it out of its pack; the next step that wants the pack
+collects the values anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter, is_
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from runnel.runtime.state.cell import Cell
+
+_held_by = attrgetter("held")
+
+
+class Row:
+    """What a packed cell holds: the place of its value in the array of a pack."""
+
+    __slots__ = ("pack", "index")
+
+    def __init__(self, pack: Pack, index: int) -> None:
+        self.pack = pack
+        self.index = index
+
+    @property
+    def value(self) -> Any:
+        """The present value: an array that does not change when the pack gets a new one."""
+        return self.pack.array[self.index, ...]
+
+
+class Pack:
+    """Cells in an order, and the array of their values. Used under the lock of the state."""
+
+    __slots__ = ("array", "_cells", "_rows", "__weakref__")
+
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        self.array: Any = None
+        self._cells = tuple(cells)
+        self._rows = [Row(self, index) for index in range(len(cells))]
+
+    def _is_whole(self) -> bool:
+        """True when every cell holds its row."""
+        return all(map(is_, map(_held_by, self._cells), self._rows))
+
+    def load(self) -> np.ndarray | None:
+        """The values of the cells, one a row; None where one is missing or has another shape."""
+        if self._is_whole():
+            return self.array
+        values = [cell.value for cell in self._cells]
+        if any(value is None or value.shape != values[0].shape for value in values):
+            return None
+        return np.array([np.asarray(value) for value in values])
+
+    def stores(self, array: np.ndarray) -> list[tuple[Any, str, Any]]:
+        """Attributes to set, as a whole, for the cells to have the rows of ``array`` as values."""
+        changes: list[tuple[Any, str, Any]] = [(self, "array", array)]
+        if not self._is_whole():
+            changes += ((c, "held", row) for c, row in zip(self._cells, self._rows, strict=True))
+        return changes
