@@ -17,7 +17,7 @@ import pytest
 import runnel as tf
 from runnel.runtime.compile import bound_executable, compiler
 from runnel.runtime.segment import beside, compile_cost, tiers
-from tests.both_tiers import COMPILED, INTERPRETED, assert_same, session
+from tests.both_tiers import COMPILED, INTERPRETED, assert_same, await_compilations, session
 
 SECONDS = 60
 
@@ -61,13 +61,6 @@ def everything_is_hot(monkeypatch):
     monkeypatch.setattr(tiers, "_DISPATCH_SECONDS_PER_ARRAY", 0.0)
     # And stays compiled: which tier is faster for such small steps is another matter.
     monkeypatch.setattr(tiers, "_SLOWER", float("inf"))
-
-
-def await_compilations():
-    for thread in threading.enumerate():
-        if thread.name == beside.THREAD_NAME:
-            thread.join(SECONDS)
-            assert not thread.is_alive()
 
 
 def training():
