@@ -63,6 +63,8 @@ _DISPATCH_SECONDS = 40e-6
 _DISPATCH_SECONDS_PER_ARRAY = 1.5e-6
 _SHARE = 0.25
 """What a second of compiling beside the steps costs them, in seconds."""
+_STALL_SECONDS = 0.1
+"""For how long the machine may have held up one run of a segment."""
 _TRIAL_RUNS = 10
 """The runs of a new executable after which it is compared with the interpreter."""
 _SLOWER = 1.25
@@ -296,12 +298,13 @@ class SegmentRunner:
             # A part of a loop that changes its shape from iteration to iteration is another matter.
             if not (self._passes_state and self._can_interpret and self._variants.are_many):
                 return True
+        # A busy machine holds single runs of a tiny step up, but neither the shortest nor, by far,
+        # the average without the longest. (A loop that the data end may be short or long.)
         spent = variant.interpreted
-        if spent.seconds <= _SHARE * compile_cost.seconds(self._node_count):
+        seconds = spent.seconds - min(spent.longest, _STALL_SECONDS)
+        if seconds <= _SHARE * compile_cost.seconds(self._node_count):
             return False
-        # A busy machine makes single runs of a tiny step long, but neither the shortest nor, by
-        # far, the average. (A loop that the data end may be short once and long otherwise.)
-        return max(spent.fastest, spent.seconds / spent.runs / 10) > self._dispatch_seconds
+        return max(spent.fastest, seconds / spent.runs / 10) > self._dispatch_seconds
 
     def _run_observed(self, inputs: list[Any], context: StepContext) -> list[Any]:
         if not self._must_compile():

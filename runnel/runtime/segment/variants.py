@@ -29,18 +29,20 @@ Shapes = tuple[tuple[int, ...], ...]
 class Timing:
     """What the runs of a segment in one tier have taken."""
 
-    __slots__ = ("runs", "seconds", "fastest")
+    __slots__ = ("runs", "seconds", "fastest", "longest")
 
     def __init__(self) -> None:
         self.runs = 0
         self.seconds = 0.0
         self.fastest = math.inf
         """The shortest time of a run: what it takes when nothing else wants the processor."""
+        self.longest = 0.0
 
     def note(self, seconds: float) -> None:
         """Takes note of a run."""
         self.seconds += seconds
         self.fastest = min(self.fastest, seconds)
+        self.longest = max(self.longest, seconds)
         self.runs += 1
 
 

@@ -57,6 +57,7 @@ def held(monkeypatch):
 def everything_is_hot(monkeypatch):
     """A segment is compiled from its second run on."""
     monkeypatch.setattr(tiers, "_SHARE", 0.0)
+    monkeypatch.setattr(tiers, "_STALL_SECONDS", 0.0)
     monkeypatch.setattr(tiers, "_DISPATCH_SECONDS", 0.0)
     monkeypatch.setattr(tiers, "_DISPATCH_SECONDS_PER_ARRAY", 0.0)
     # And stays compiled: which tier is faster for such small steps is another matter.
@@ -141,6 +142,23 @@ def test_several_threads_update_a_variable_while_it_is_compiled_and_nothing_is_l
         for thread in threads:
             thread.join()
         np.testing.assert_array_equal(sess.run(v), np.full(8, 800.0))
+
+
+def test_one_run_that_was_held_up_makes_no_segment_hot(monkeypatch):
+    monkeypatch.undo()
+    variant = tiers.Variant((), ())
+    x = tf.placeholder(tf.float32, [3])
+    y = tf.sin(x)
+    with tf.Session() as sess:
+        sess.run(y, {x: np.zeros(3)})
+        (runner,) = next(iter(sess._prepared.values())).plan.schedule.runners
+        for _ in range(10):
+            variant.interpreted.note(1e-5)
+        variant.interpreted.note(tiers._STALL_SECONDS)
+        assert not runner._pays(variant)
+        for _ in range(10):
+            variant.interpreted.note(tiers._STALL_SECONDS)
+        assert runner._pays(variant)
 
 
 def test_two_segments_are_compiled_at_the_same_time(held):
@@ -293,7 +311,7 @@ import sys, threading
 import numpy as np
 import runnel as tf
 from runnel.runtime.segment import tiers
-tiers._SHARE = 0.0
+tiers._SHARE = tiers._STALL_SECONDS = 0.0
 from runnel.runtime.compile import compiler
 begun = threading.Event()
 compile_segment = compiler.compile_segment

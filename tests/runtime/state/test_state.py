@@ -389,7 +389,9 @@ def test_a_step_that_cannot_be_compiled_stays_interpreted(caplog):
     v = tf.Variable([1.0])
     step = v.assign(op_def(v))
     with (
-        mock.patch.multiple(tiers, _SHARE=0, _DISPATCH_SECONDS=0, _DISPATCH_SECONDS_PER_ARRAY=0),
+        mock.patch.multiple(
+            tiers, _SHARE=0, _STALL_SECONDS=0, _DISPATCH_SECONDS=0, _DISPATCH_SECONDS_PER_ARRAY=0
+        ),
         tf.Session() as sess,
     ):
         sess.run(v.initializer)
