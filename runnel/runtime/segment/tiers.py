@@ -516,4 +516,5 @@ def _is_interpreted_badly(node: Node) -> bool:
     """True for much work on a type for which NumPy has no fast product of matrices."""
     if not node.op_def.heavy or structure_of(node) is not None:
         return False
-    return node.attrs["T"].np_dtype.char not in _BLAS_TYPES
+    dtype = node.attrs.get("T")
+    return dtype is None or dtype.np_dtype.char not in _BLAS_TYPES
