@@ -19,6 +19,7 @@ DEMO_FLAGS   ?=
 BENCH_FLAGS  ?=
 QUEUE_FLAGS  ?= $(filter --quick,$(BENCH_FLAGS))
 LOOP_FLAGS   ?= $(filter --quick,$(BENCH_FLAGS))
+FIRST_FLAGS  ?= $(filter --quick,$(BENCH_FLAGS))
 PLACEMENT_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 VARIABLES_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 BUSY_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
@@ -106,6 +107,7 @@ bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (in
 	status=0; $(PEER_VENV)/bin/python -m benchmarks.foundation $(BENCH_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.queues $(QUEUE_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.control_flow $(LOOP_FLAGS) || status=$$?; \
+	$(PEER_VENV)/bin/python -m benchmarks.first_steps $(FIRST_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.placement $(PLACEMENT_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.many_variables $(VARIABLES_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.busy_machine $(BUSY_FLAGS) || status=$$?; \

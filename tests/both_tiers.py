@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 
 import runnel as tf
+from runnel.runtime.segment.beside import THREAD_NAME
 
 INTERPRETED = -1
 COMPILED = 1
@@ -54,6 +56,14 @@ def assert_same(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-6) -> None:
         else:
             wide = np.complex128 if a.dtype.kind == "c" else np.float64
             np.testing.assert_allclose(a.astype(wide), b.astype(wide), rtol=rtol, atol=atol)
+
+
+def await_compilations() -> None:
+    """Waits for what is being compiled beside the steps so far."""
+    for thread in threading.enumerate():
+        if thread.name == THREAD_NAME:
+            thread.join(100)
+            assert not thread.is_alive()
 
 
 def _graph_of(fetches: Any) -> Any:

@@ -15,8 +15,10 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import runnel as tf  # noqa: E402
 from runnel.passes.rewrites import rewrite  # noqa: E402
 from runnel.runtime.interpret import verification  # noqa: E402
+from runnel.runtime.segment.beside import THREAD_NAME  # noqa: E402
 
 LEAVING_SECONDS = 2.0
+COMPILING_SECONDS = 100.0
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +33,8 @@ def leaves_no_thread() -> Iterator[None]:
     yield
     leaked = [thread for thread in threading.enumerate() if thread not in before]
     for thread in leaked:
-        thread.join(LEAVING_SECONDS)
+        # A step does not wait for its compilation, and nothing can interrupt that.
+        thread.join(COMPILING_SECONDS if thread.name == THREAD_NAME else LEAVING_SECONDS)
     names = [f"{thread.name} ({thread!r})" for thread in leaked if thread.is_alive()]
     if names:
         pytest.fail(f"threads are still running: {', '.join(names)}", pytrace=False)

@@ -12,7 +12,7 @@ import pytest
 import runnel as tf
 from runnel.runtime.compile import compiler
 from runnel.runtime.schedule.region_unit import RegionUnit
-from tests.both_tiers import COMPILED, INTERPRETED
+from tests.both_tiers import COMPILED, INTERPRETED, await_compilations
 
 W = (np.random.RandomState(0).randn(8, 8) * 0.3).astype(np.float32)
 X = np.random.RandomState(1).randn(4, 8).astype(np.float32)
@@ -117,6 +117,7 @@ def test_a_hot_loop_is_compiled_by_itself(session):
     with session(0) as sess:
         before = compiler.compilations
         sess.run(result, {x: np.ones((size, size), np.float32)})
+        await_compilations()
         assert compiler.compilations > before
 
 

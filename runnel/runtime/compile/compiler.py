@@ -43,9 +43,8 @@ from runnel.runtime.state import at_exit
 _MAX_FOLDED_ELEMENTS = 1024
 _MAX_EMBEDDED_BYTES = 1 << 16
 
-# Tracing is pure Python and not reentrant for one segment; compiling several at once gains
-# nothing on a small machine and would let many threads compile the same segment.
-compile_lock = threading.Lock()
+# Guards the number of compilations. Several segments are traced and compiled at a time.
+_count_lock = threading.Lock()
 compilations = 0
 
 at_exit.install()  # steps end before JAX takes its devices down
@@ -421,7 +420,7 @@ def compile_segment(
         executable.seconds = effects.loop_seconds
         return new_states, outputs, holds, trace.effects.large_buffers(platform)
 
-    with compile_lock, jax.enable_x64(True):
+    with jax.enable_x64(True):
         executable.constants = [jax.device_put(code.template[i], device) for i in large]
         placed: Any = {}
         if device is not None:
@@ -467,6 +466,7 @@ def compile_segment(
         work_bytes = sum(shape.size * shape.dtype.itemsize for shape in executable.work)
         executable.needed_bytes = needed_bytes(compiled) + work_bytes
         executable.call = jitted
+    with _count_lock:
         compilations += 1
     return executable
 

@@ -37,6 +37,8 @@ INLINE_SECONDS = 2e-5
 _MOST = 1 << 30
 _INLINE_FLOPS = 1_000
 
+# XLA takes the native function once; several segments may be traced at a time.
+_registering = threading.Lock()
 _numbers = itertools.count(1)
 _running: dict[int, CompiledRun] = {}
 
@@ -126,7 +128,9 @@ class Asker:
 
         count = jnp.asarray(count, np.int32)
         if self._is_native:
-            return native_question(_next_quantum)(self.number, count, *after)
+            with _registering:
+                question = native_question(_next_quantum)
+            return question(self.number, count, *after)
         answer = jax.ShapeDtypeStruct((), np.int32)
         return jax.pure_callback(_answer, answer, self.number, count, *after)
 

@@ -1,8 +1,10 @@
 """Running a segment of a plan in the tier that pays: interpreted at first, compiled when hot.
 
 A segment is compiled for a signature (the shapes of its inputs) once the time spent
-interpreting it exceeds what compiling is expected to cost, and only if a step takes longer
-than a compiled call's overhead. On an accelerator it is compiled from the start.
+interpreting it exceeds what compiling is expected to cost the steps beside it, and only if a step
+takes longer than a compiled call's overhead. Steps go on interpreted until the compiled form is
+there; one that turns out slower is dropped. On an accelerator, and where the interpreter would take
+forever, a segment is compiled from the start, and steps wait for it.
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from concurrent.futures import Future
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -40,9 +44,11 @@ from runnel.runtime.interpret.interpreted_segment import InterpretedSegment
 from runnel.runtime.interpret.segment_state import Reshaped, SegmentState
 from runnel.runtime.interpret.stacked_code import stacked
 from runnel.runtime.interpret.stretch import Stretches
+from runnel.runtime.segment.beside import begin_beside
+from runnel.runtime.segment.compile_cost import compile_cost
 from runnel.runtime.segment.cut_segment import CutSegment, cut_around
 from runnel.runtime.segment.variants import Variant, Variants
-from runnel.runtime.state.step_context import StepContext, await_future, in_thread
+from runnel.runtime.state.step_context import LOOK_SECONDS, StepContext, in_thread
 from runnel.runtime.state.task_state import TaskState
 
 if TYPE_CHECKING:
@@ -53,11 +59,27 @@ logger = logging.getLogger("runnel")
 
 AUTO, NEVER, ALWAYS = "auto", "never", "always"
 
-# What compiling costs and what a compiled call costs, roughly, on a laptop's core.
-_COMPILE_SECONDS = 0.03
-_COMPILE_SECONDS_PER_NODE = 0.002
+# What a compiled call costs, roughly, on a laptop's core.
 _DISPATCH_SECONDS = 40e-6
 _DISPATCH_SECONDS_PER_ARRAY = 1.5e-6
+_SHARE = 0.25
+"""What a second of compiling beside the steps costs them, in seconds."""
+_STALL_SECONDS = 0.1
+"""For how long the machine may have held up one run of a segment."""
+_TRIAL_RUNS = 10
+"""The runs of a new executable after which it is compared with the interpreter."""
+_SLOWER = 1.25
+_NOTICE_SECONDS = 1.0
+"""For how long a step waits for a compilation before it says so."""
+_BLAS_TYPES = frozenset("fdFD")
+"""Of these (NumPy's letters) NumPy multiplies matrices fast; of others hundreds of times slower."""
+
+
+class _Shaped(NamedTuple):
+    """What a compilation knows of an array."""
+
+    shape: tuple[int, ...]
+    dtype: Any
 
 
 class SegmentRunner:
@@ -106,8 +128,9 @@ class SegmentRunner:
                 raise
             self._mode, self._can_interpret = ALWAYS, False
             self._code = self._compiled_code = self._lowered(COMPILED)
-        # For _compiling: one thread compiles; all that need the same executable wait for it.
-        self._compile_lock = threading.Lock()
+        # For _compiling: one thread compiles; all that need the same executable share it. The
+        # thread that holds the lock compiles itself where no thread can be started any more.
+        self._compile_lock = threading.RLock()
         self._compiling: dict[Variant, Future[None]] = {}
         state = self.state = SegmentState(self._code, task)
         computing = (n for n in segment.nodes if n.op_def.name != "Const" and not n.op_def.variable)
@@ -121,12 +144,12 @@ class SegmentRunner:
         self._may_lack_value = self._has_branches or bool(state.optional)
         loads = [(cell, variable) for cell, _, variable, _ in state.loads]
         self._variants = Variants(program, segment, loads, task)
-        self.is_heavy = any(node.op_def.heavy for node in segment.nodes)
+        self.is_heavy = any(_is_interpreted_badly(node) for node in nested_nodes(segment.nodes))
+        """Whether it is compiled at once because the interpreter would take forever."""
         self._spare = SpareBuffers()
         self._borrows = borrows
         self._is_whole = is_whole
-        nodes = sum(1 for _ in nested_nodes(segment.nodes))
-        self._compile_seconds = _COMPILE_SECONDS + _COMPILE_SECONDS_PER_NODE * nodes
+        self._node_count = sum(1 for _ in nested_nodes(segment.nodes))
         arrays = len(state.loads) + len(state.stored) + len(segment.inputs) + len(segment.outputs)
         self._dispatch_seconds = _DISPATCH_SECONDS + _DISPATCH_SECONDS_PER_ARRAY * arrays
 
@@ -180,15 +203,54 @@ class SegmentRunner:
         executable = self._executable(variant, inputs, context)
         if variant.cut is not None:
             return variant.cut.run(inputs, context)
-        if executable is not None:
-            return self._run_compiled(executable, inputs, context, started)
+        if executable is None:
+            start = time.perf_counter()
+            outputs = self._interpreted.run(inputs, context)
+            variant.interpreted.note(time.perf_counter() - start)
+            return outputs
+        if variant.on_trial:
+            return self._run_on_trial(variant, executable, inputs, context)
+        return self._run_compiled(executable, inputs, context, started)
+
+    def _run_on_trial(
+        self,
+        variant: Variant,
+        executable: BoundExecutable,
+        inputs: list[Any],
+        context: StepContext,
+    ) -> list[Any]:
+        """A run that is waited for and timed; after some, the slower tier is given up."""
         start = time.perf_counter()
-        outputs = self._interpreted.run(inputs, context)
-        seconds = time.perf_counter() - start
-        variant.seconds += seconds
-        variant.fastest = min(variant.fastest, seconds)
-        variant.runs += 1
+        outputs = self._run_compiled(executable, inputs, context, None)
+        ends = [*outputs, *[cell.value for cell in self.state.stored[:1]]]
+        with suppress(RuntimeError):  # another step has already taken the variable over
+            for end in ends:
+                if hasattr(end, "block_until_ready"):
+                    end.block_until_ready()
+        variant.compiled.note(time.perf_counter() - start)
+        if variant.compiled.runs < _TRIAL_RUNS:
+            return outputs
+        variant.on_trial = False
+        interpreted, compiled = variant.interpreted, variant.compiled
+        # Both: a loop that the data end may be short once and long otherwise.
+        if (
+            compiled.fastest > _SLOWER * interpreted.fastest
+            and compiled.seconds / compiled.runs > interpreted.seconds / interpreted.runs
+        ):
+            self._stay_interpreted(variant, "compiled it is slower")
         return outputs
+
+    def _stay_interpreted(self, variant: Variant, why: str) -> None:
+        with self._compile_lock:
+            variant.refused = True
+            variant.executable = None
+            self._variants.forget_compiled(variant)
+        logger.info("%s stays interpreted: %s", self._what, why)
+
+    @property
+    def _what(self) -> str:
+        """The segment, for people."""
+        return f"A step of {len(self.segment.nodes)} operations (with {self._first.op.name!r})"
 
     def _run_compiled(
         self,
@@ -215,11 +277,14 @@ class SegmentRunner:
     def _executable(
         self, variant: Variant, inputs: list[Any], context: StepContext
     ) -> BoundExecutable | None:
-        """The compiled form for ``variant``, made now if that pays."""
+        """The compiled form for ``variant``, if there is one; it is made if that pays."""
         executable = variant.executable
-        if executable is None and self._pays(variant):
+        if executable is not None or not self._pays(variant):
+            return executable
+        if self.is_heavy or self._must_compile():
             return self._compile(variant, inputs, context)
-        return executable
+        self._begin_compiling(variant, inputs, begin_beside)
+        return None
 
     def _lacks_value(self, inputs: list[Any]) -> bool:
         """True when something has no value that only an untaken branch would need."""
@@ -231,16 +296,19 @@ class SegmentRunner:
         return self._mode == ALWAYS or self._device != "CPU"
 
     def _pays(self, variant: Variant) -> bool:
+        if variant.refused:
+            return False
         if self.is_heavy or self._must_compile():
             # A part of a loop that changes its shape from iteration to iteration is another matter.
             if not (self._passes_state and self._can_interpret and self._variants.are_many):
-                return not variant.refused
-        if variant.refused or variant.seconds <= self._compile_seconds:
+                return True
+        # A busy machine holds single runs of a tiny step up, but neither the shortest nor, by far,
+        # the average without the longest. (A loop that the data end may be short or long.)
+        spent = variant.interpreted
+        seconds = spent.seconds - min(spent.longest, _STALL_SECONDS)
+        if seconds <= _SHARE * compile_cost.seconds(self._node_count):
             return False
-        # A busy machine makes single runs of a tiny step long, but neither the shortest nor, by
-        # far, the average. (A loop that the data end may be short once and long otherwise.)
-        average = variant.seconds / variant.runs
-        return max(variant.fastest, average / 10) > self._dispatch_seconds
+        return max(spent.fastest, seconds / spent.runs / 10) > self._dispatch_seconds
 
     def _run_observed(self, inputs: list[Any], context: StepContext) -> list[Any]:
         if not self._must_compile():
@@ -267,57 +335,87 @@ class SegmentRunner:
     def _compile(
         self, variant: Variant, inputs: list[Any], context: StepContext
     ) -> BoundExecutable | None:
-        """The executable for ``variant``; None when there is none, but interpreting works.
+        """The executable for ``variant``, waited for; None when there is none, only pieces.
 
         Nothing can interrupt XLA. So a thread of its own compiles: a step that has to stop does not
         wait for it, and the next step finds what it has made.
         """
-        compiling = self._begin_compiling(variant, inputs)
+        compiling = self._begin_compiling(variant, inputs, in_thread)
         failure: BaseException | None = None
         if compiling is not None:
-            await_future(compiling, context, self._first)
+            self._await(compiling, context)
             failure = compiling.exception()
         if failure is None:
             return variant.executable
-        if isinstance(failure, errors.ResourceExhaustedError):
-            raise failure
-        if self._must_compile() or variant.runs == 0:
+        if not isinstance(failure, errors.ResourceExhaustedError):
             # Tracing meets a wrong shape before any check of values; the interpreter finds the
             # first mistake, and the words are the same in both tiers.
             self._raise_if_interpreting_fails(inputs, context)
-            raise failure
-        # These very shapes have been interpreted; so they are from now on.
-        variant.refused = True
-        logger.warning("A step stays interpreted: compiling it failed: %s", failure)
-        return None
+        raise failure
 
-    def _begin_compiling(self, variant: Variant, inputs: list[Any]) -> Future[None] | None:
-        """What tells when ``variant`` has been compiled; None if it has been already."""
+    def _await(self, compiling: Future[None], context: StepContext) -> None:
+        """Waits for a compilation, and says so; an error when the step has to stop before that."""
+        start, told = time.perf_counter(), False
+        while not compiling.done():
+            context.require_time(self._first)
+            wait([compiling], context.patience(LOOK_SECONDS))
+            if not told and time.perf_counter() - start > _NOTICE_SECONDS:
+                told = True
+                logger.info("%s waits until it has been compiled", self._what)
+        if told:
+            logger.info("%s waited for %.1f s", self._what, time.perf_counter() - start)
+
+    def _begin_compiling(
+        self,
+        variant: Variant,
+        inputs: list[Any],
+        begin: Callable[[Callable[[], None]], Future[None] | None],
+    ) -> Future[None] | None:
+        """What tells when ``variant`` has been compiled; None if nothing has begun to compile it.
+
+        ``begin`` has a thread do it, or not now.
+        """
         with self._compile_lock:
             compiling = self._compiling.get(variant)
             if compiling is None and variant.executable is None and not variant.refused:
-                taken = list(inputs)
+                # The caller's arrays may change as soon as the step has ended; and large ones
+                # should not be kept for the sake of their shapes.
+                taken: list[Any] = list(map(_shaped, inputs))
                 for position in self._variants.specialized:
-                    # The caller's arrays may change as soon as the step has ended.
-                    taken[position] = np.array(taken[position])
-                compile_variant = partial(self._compile_variant, variant, taken)
-                compiling = self._compiling[variant] = in_thread(compile_variant)
+                    taken[position] = np.array(inputs[position])
+                with self._task.lock:
+                    states = [_shaped(cell.value) for cell in self.state.load_cells]
+                compile_variant = partial(
+                    self._compile_variant, variant, states, taken, begin is begin_beside
+                )
+                compiling = begin(compile_variant)
+                if compiling is not None:
+                    self._compiling[variant] = compiling
             return compiling
 
-    def _compile_variant(self, variant: Variant, inputs: list[Any]) -> None:
+    def _compile_variant(
+        self, variant: Variant, states: list[Any], inputs: list[Any], beside: bool
+    ) -> None:
         executable = None
         try:
-            executable = self._bound(variant, self._compiled(inputs))
+            executable = self._bound(variant, self._compiled(states, inputs))
         except NotCompilable as reason:
             variant.cut = self._cut_around(reason.node)
             variant.refused = True
             logger.info("A loop runs dynamically for some shapes: %s", reason)
+        except Exception as failure:
+            if not beside:
+                raise
+            # These very shapes have been interpreted; so they are from now on.
+            variant.refused = True
+            logger.warning("A step stays interpreted: compiling it failed: %s", failure)
         finally:
             with self._compile_lock:
                 if executable is not None:
+                    variant.on_trial = beside
                     variant.executable = executable
                     self._variants.note_compiled(variant)
-                del self._compiling[variant]
+                self._compiling.pop(variant, None)
 
     def _cut_around(self, node: Node | None) -> CutSegment | None:
         """The segment in pieces, of which ``node`` is one."""
@@ -344,14 +442,12 @@ class SegmentRunner:
             self._first,
         )
 
-    def _compiled(self, inputs: list[Any]) -> Executable:
+    def _compiled(self, states: list[Any], inputs: list[Any]) -> Executable:
         from runnel.runtime.compile import compiler
 
         if self._compiled_code is None:
             self._compiled_code = self._lowered(COMPILED)
-        with self._task.lock:
-            states = [cell.value for cell in self.state.load_cells]
-            self.state.require_values(states)
+        self.state.require_values(states)
         streams = None
         if self.state.streams:
             streams = np.zeros((len(self.state.streams), STREAM_WORDS), np.uint32)
@@ -373,9 +469,9 @@ class SegmentRunner:
                 raise
             raise self._device_error(error) from error
         require_memory(executable.needed_bytes, pinned, self.segment.nodes, self._device_name)
-        logger.debug(
-            "compiled %d operations in %.2f s", len(self.segment.nodes), time.perf_counter() - start
-        )
+        seconds = time.perf_counter() - start
+        compile_cost.learn(self._node_count, seconds)
+        logger.debug("compiled %d operations in %.2f s", len(self.segment.nodes), seconds)
         return executable
 
     def _pinned(self) -> Any:
@@ -414,3 +510,15 @@ class SegmentRunner:
         with self._task.lock:
             lost = self.forget_lost()
         return device_error(error, self.segment.nodes, self._device_name, lost)
+
+
+def _shaped(value: Any) -> _Shaped | None:
+    return None if value is None else _Shaped(np.shape(value), value.dtype)
+
+
+def _is_interpreted_badly(node: Node) -> bool:
+    """True for much work on a type for which NumPy has no fast product of matrices."""
+    if not node.op_def.heavy or structure_of(node) is not None:
+        return False
+    dtype = node.attrs.get("T")
+    return dtype is None or dtype.np_dtype.char not in _BLAS_TYPES

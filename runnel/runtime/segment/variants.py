@@ -26,13 +26,33 @@ _MAX_SPECIALIZED_BYTES = 1 << 12
 Shapes = tuple[tuple[int, ...], ...]
 
 
+class Timing:
+    """What the runs of a segment in one tier have taken."""
+
+    __slots__ = ("runs", "seconds", "fastest", "longest")
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.seconds = 0.0
+        self.fastest = math.inf
+        """The shortest time of a run: what it takes when nothing else wants the processor."""
+        self.longest = 0.0
+
+    def note(self, seconds: float) -> None:
+        """Takes note of a run."""
+        self.seconds += seconds
+        self.fastest = min(self.fastest, seconds)
+        self.longest = max(self.longest, seconds)
+        self.runs += 1
+
+
 class Variant:
-    """A segment for one signature: what interpreting it has cost, its compiled form if any."""
+    """A segment for one signature: what running it has cost, its compiled form if any."""
 
     __slots__ = (
-        "runs",
-        "seconds",
-        "fastest",
+        "interpreted",
+        "compiled",
+        "on_trial",
         "executable",
         "refused",
         "cut",
@@ -41,13 +61,13 @@ class Variant:
     )
 
     def __init__(self, input_shapes: Shapes, state_shapes: Shapes) -> None:
-        self.runs = 0
-        self.seconds = 0.0
-        self.fastest = math.inf
-        """The shortest time of a run: what it takes when nothing else wants the processor."""
+        self.interpreted = Timing()
+        self.compiled = Timing()
+        """Of the first runs only, while the compiled form is ``on_trial``."""
+        self.on_trial = False
         self.executable: Any = None
         self.refused = False
-        """True when it cannot be compiled although it can be interpreted."""
+        """True when it stays interpreted: it cannot be compiled, or is slower then."""
         self.cut: CutSegment | None = None
         """The segment in pieces, where only a part of it cannot be compiled."""
         self.input_shapes = input_shapes
@@ -143,6 +163,10 @@ class Variants:
         if self.are_many and not self._told:
             self._told = True
             self._tell()
+
+    def forget_compiled(self, variant: Variant) -> None:
+        """Notes that the compiled form of ``variant`` has been dropped."""
+        self._compiled.pop(variant, None)
 
     def _tell(self) -> None:
         shapes = [variant.input_shapes for variant in self._compiled]

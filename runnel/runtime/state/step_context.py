@@ -226,14 +226,14 @@ class StepContext:
         self.outstanding = None
 
 
-def in_thread(function: Callable[[], Any]) -> Future[Any]:
+def in_thread(function: Callable[[], Any], name: str | None = None) -> Future[Any]:
     """What becomes of ``function``, called by a thread of its own: nothing interrupts that.
 
     The end of the process waits for it only as for a step (``runtime.state.at_exit``).
     """
     future: Future[Any] = Future()
     try:
-        threading.Thread(target=fulfil, args=(future, function), daemon=True).start()
+        threading.Thread(None, fulfil, name, (future, function), daemon=True).start()
     except RuntimeError:  # the process is ending: it may start no more threads
         fulfil(future, function)
     return future
@@ -245,13 +245,6 @@ def fulfil(future: Future[Any], function: Callable[[], Any]) -> None:
         future.set_result(function())
     except BaseException as error:
         future.set_exception(error)
-
-
-def await_future(future: Future[Any], context: StepContext, node: Node) -> None:
-    """Waits for what another thread does; an error when the step has to stop before that."""
-    while not future.done():
-        context.require_time(node)
-        wait([future], context.patience(LOOK_SECONDS))
 
 
 class RunningSteps:

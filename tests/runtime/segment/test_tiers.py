@@ -11,7 +11,7 @@ import pytest
 
 import runnel as tf
 from runnel.runtime.compile import compiler
-from tests.both_tiers import COMPILED, INTERPRETED, session
+from tests.both_tiers import COMPILED, INTERPRETED, await_compilations, session
 
 
 @pytest.fixture
@@ -48,6 +48,7 @@ def test_a_repeated_heavy_step_is_compiled_and_agrees(compilations):
             value = sess.run(y, feed)
             if compilations():
                 break
+        await_compilations()
         assert compilations() == 1
         np.testing.assert_allclose(sess.run(y, feed), first, rtol=1e-5)
         assert value == pytest.approx(first, rel=1e-5)

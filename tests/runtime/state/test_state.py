@@ -9,7 +9,7 @@ import pytest
 
 import runnel as tf
 from runnel.runtime.interpret import verification
-from tests.both_tiers import COMPILED, INTERPRETED, run_both, session
+from tests.both_tiers import COMPILED, INTERPRETED, await_compilations, run_both, session
 
 TIERS = pytest.mark.parametrize("level", [INTERPRETED, COMPILED])
 
@@ -390,14 +390,14 @@ def test_a_step_that_cannot_be_compiled_stays_interpreted(caplog):
     step = v.assign(op_def(v))
     with (
         mock.patch.multiple(
-            tiers, _COMPILE_SECONDS=0, _COMPILE_SECONDS_PER_NODE=0, _DISPATCH_SECONDS=0,
-            _DISPATCH_SECONDS_PER_ARRAY=0,
+            tiers, _SHARE=0, _STALL_SECONDS=0, _DISPATCH_SECONDS=0, _DISPATCH_SECONDS_PER_ARRAY=0
         ),
         tf.Session() as sess,
-    ):  # fmt: skip
+    ):
         sess.run(v.initializer)
         for i in range(1, 6):
             assert sess.run(step) == [2.0**i]
+            await_compilations()
     assert len([r for r in caplog.records if "stays interpreted" in r.getMessage()]) == 1
     with session(COMPILED) as sess:
         sess.run(v.initializer)
