@@ -3,7 +3,10 @@ are checked."""
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 import threading
 from collections.abc import Iterator
 
@@ -11,6 +14,12 @@ import pytest
 
 # Tests describe behaviour on the CPU wherever they run; JAX_PLATFORMS=cuda tries another device.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+# What a run of the tests compiles it keeps to itself; all of its processes share it.
+if "RUNNEL_TEST_CACHE" not in os.environ:
+    os.environ["RUNNEL_TEST_CACHE"] = tempfile.mkdtemp(prefix="runnel-tests-")
+    atexit.register(shutil.rmtree, os.environ["RUNNEL_TEST_CACHE"], ignore_errors=True)
+os.environ["RUNNEL_CACHE_DIR"] = os.environ["RUNNEL_TEST_CACHE"]
 
 import runnel as tf  # noqa: E402
 from runnel.passes.rewrites import rewrite  # noqa: E402
