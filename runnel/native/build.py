@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from runnel.native.cache_folder import UnusableFolder, cache_folder
+from runnel.native.cache_folder import UnusableFolder, cache_folder, cache_path
 
 TIME_LIMIT = 180.0
 
@@ -73,6 +73,11 @@ def build_library(
     finally:
         Path(made).unlink(missing_ok=True)
     return library
+
+
+def kept_libraries() -> list[Path]:
+    """The libraries that have been built, and were not removed since."""
+    return sorted(cache_path().glob("*.so"))
 
 
 def _compile(command: Sequence[str]) -> None:

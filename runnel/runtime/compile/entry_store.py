@@ -31,7 +31,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 logger = logging.getLogger("runnel")
 
 
-class Entry(NamedTuple):
+class KeptEntry(NamedTuple):
     """A file of the folder; sorted, those that were used longest ago come first."""
 
     used: int
@@ -117,7 +117,7 @@ class EntryStore:
             logger.info("What was compiled is not kept: %s", error)
         self._make_room()
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[KeptEntry]:
         """All entries, those that were used longest ago first."""
         return sorted(self._files(_SUFFIX))
 
@@ -133,14 +133,14 @@ class EntryStore:
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}{_SUFFIX}"
 
-    def _files(self, suffix: str) -> list[Entry]:
+    def _files(self, suffix: str) -> list[KeptEntry]:
         found = []
         with suppress(OSError), os.scandir(self.folder) as files:
             for file in files:
                 if file.name.endswith(suffix):
                     with suppress(OSError):  # another process has removed it
                         status = file.stat()
-                        found.append(Entry(status.st_mtime_ns, status.st_size, Path(file.path)))
+                        found.append(KeptEntry(status.st_mtime_ns, status.st_size, Path(file.path)))
         return found
 
     def _make_room(self) -> None:

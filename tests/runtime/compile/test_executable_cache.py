@@ -35,10 +35,10 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 def _started(name: str, folder: Path, dumped: Path, **environment: str) -> subprocess.Popen[str]:
     """A process that runs a program, with nothing but ``folder`` to learn from."""
-    flags = f"--xla_force_host_platform_device_count=2 --xla_dump_to={dumped} --xla_dump_hlo_as_text"
+    dump = f"--xla_dump_to={dumped} --xla_dump_hlo_as_text"
     environment = {
         **os.environ,
-        "XLA_FLAGS": flags,
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count=2 {dump}",
         "PYTHONPATH": str(ROOT),
         cache_folder.VARIABLE: str(folder),
         **environment,
