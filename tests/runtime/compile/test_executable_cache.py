@@ -223,6 +223,24 @@ def test_what_xla_refuses_is_refused_once(folder):
     assert list(folder.iterdir()) == []
 
 
+def test_a_loaded_program_is_called_without_any_python_code(folder):
+    def function(x: Any) -> Any:
+        return jnp.tanh(x @ x) * 3.0
+
+    called: list[str] = []
+    for made in ("compiled", "loaded"):
+        jitted = jax.jit(lambda x: function(x))
+        assert _made(lambda jitted=jitted: jitted.lower(X)) == made
+        jitted(X)  # JAX prepares the first call in Python
+        sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_name))
+        try:
+            jitted(X)
+        finally:
+            sys.setprofile(None)
+    # A built-in is reported with the frame that calls it, which is this one.
+    assert set(called) == {"test_a_loaded_program_is_called_without_any_python_code"}
+
+
 def test_a_loaded_callback_calls_the_function_of_this_process(folder):
     called: list[str] = []
 
