@@ -127,6 +127,7 @@ class _KeepingClient:
         try:
             content = self._store.read(name)
             if content is not None:
+                logger.debug("The executable %s is loaded: it was compiled before", name)
                 return self._client.deserialize_executable(content, devices, options, **others)
         except Exception as error:  # noqa: BLE001 (whatever it is, compiling helps)
             logger.info("An executable that was kept cannot be loaded: %s", error)

@@ -57,6 +57,22 @@ def recurrent() -> Found:
     return _trained(tf.reduce_mean(tf.square(outputs)), {x: _drawn(64, 40, 16)})
 
 
+def library_calls() -> Found:
+    """What XLA calls libraries for: products of every type, factors, sorting, random numbers."""
+    x = tf.placeholder(tf.float32, [6, 6])
+    symmetric = x @ tf.transpose(x) + tf.eye(6)
+    half = tf.cast(tf.cast(x, tf.bfloat16) @ tf.cast(x, tf.bfloat16), tf.float32)
+    whole = tf.cast(x * 100.0, tf.int32)
+    fetches = [
+        *(tf.cholesky(symmetric), tf.matrix_inverse(symmetric), tf.matrix_determinant(symmetric)),
+        *(*tf.qr(x), *tf.nn.top_k(x, 3), tf.argsort(x), half, whole @ whole),
+        *(tf.cast(x, tf.float64) @ tf.cast(x, tf.float64), tf.erf(x), tf.lgamma(x + 2.0)),
+        *(tf.random_normal([5], seed=1), tf.random_shuffle(tf.range(9), seed=2)),
+    ]
+    with tf.Session(config=_CONFIG) as sess:
+        return sess.run(fetches, {x: _drawn(6, 6)})
+
+
 def two_devices() -> Found:
     """A segment on each of two devices."""
     x = tf.placeholder(tf.float32, [4, 4])
@@ -104,7 +120,15 @@ def asking() -> Found:
 
 PROGRAMS: dict[str, Callable[[], Found]] = {
     program.__name__: program
-    for program in (classifier, convolutional, recurrent, two_devices, stretches, asking)
+    for program in (
+        classifier,
+        convolutional,
+        recurrent,
+        library_calls,
+        two_devices,
+        stretches,
+        asking,
+    )
 }
 
 
