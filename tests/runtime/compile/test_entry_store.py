@@ -150,6 +150,17 @@ def test_processes_that_write_and_clear_at_the_same_time_never_see_half_an_entry
     assert all(path.suffix == ".entry" for path in tmp_path.iterdir())
 
 
+def test_a_write_that_fails_leaves_the_entry_as_it_was(store, monkeypatch):
+    def refuse(*arguments, **options):
+        raise OSError("no space left on device")
+
+    store.write("a", CONTENT)
+    monkeypatch.setattr(entry_store.os, "replace", refuse)
+    store.write("a", b"new")
+    assert store.read("a") == CONTENT
+    assert [path.name for path in store.folder.iterdir()] == ["a.entry"]
+
+
 def test_a_folder_that_has_gone_loses_nothing_but_the_entry(store):
     store.folder.rmdir()
     store.write("a", CONTENT)
