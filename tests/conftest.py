@@ -15,15 +15,19 @@ import pytest
 # Tests describe behaviour on the CPU wherever they run; JAX_PLATFORMS=cuda tries another device.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-# What a run of the tests compiles it keeps to itself; all of its processes share it.
+import runnel as tf  # noqa: E402
+from runnel.native.build import kept_libraries  # noqa: E402
+from runnel.passes.rewrites import rewrite  # noqa: E402
+from runnel.runtime.interpret import verification  # noqa: E402
+
+# What a run of the tests compiles it keeps to itself, and all of its processes share it. Libraries,
+# which take long to build, are the user's where they are there.
 if "RUNNEL_TEST_CACHE" not in os.environ:
     os.environ["RUNNEL_TEST_CACHE"] = tempfile.mkdtemp(prefix="runnel-tests-")
     atexit.register(shutil.rmtree, os.environ["RUNNEL_TEST_CACHE"], ignore_errors=True)
+    for library in kept_libraries():
+        os.symlink(library, os.path.join(os.environ["RUNNEL_TEST_CACHE"], library.name))
 os.environ["RUNNEL_CACHE_DIR"] = os.environ["RUNNEL_TEST_CACHE"]
-
-import runnel as tf  # noqa: E402
-from runnel.passes.rewrites import rewrite  # noqa: E402
-from runnel.runtime.interpret import verification  # noqa: E402
 
 LEAVING_SECONDS = 2.0
 
