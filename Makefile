@@ -111,6 +111,7 @@ bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (in
 	$(PEER_VENV)/bin/python -m benchmarks.placement $(PLACEMENT_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.many_variables $(VARIABLES_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.busy_machine $(BUSY_FLAGS) || status=$$?; \
+	$(PEER_VENV)/bin/python -m benchmarks.second_start || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.report && exit $$status
 
 clean: ## Remove the environments, caches and build outputs.

@@ -143,6 +143,7 @@ def environment(platform: str = "cpu") -> dict[str, str]:
         **os.environ,
         **SETTINGS[platform],
         "TF_CPP_MIN_LOG_LEVEL": "3",
+        "RUNNEL_CACHE_SIZE": "0",  # no run profits from an earlier one
         "PYTHONPATH": os.pathsep.join(
             filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH", "")))
         ),

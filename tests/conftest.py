@@ -3,7 +3,10 @@ are checked."""
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 import threading
 from collections.abc import Iterator
 
@@ -13,9 +16,19 @@ import pytest
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import runnel as tf  # noqa: E402
+from runnel.native.build import kept_libraries  # noqa: E402
 from runnel.passes.rewrites import rewrite  # noqa: E402
 from runnel.runtime.interpret import verification  # noqa: E402
 from runnel.runtime.segment.beside import THREAD_NAME  # noqa: E402
+
+# What a run of the tests compiles it keeps to itself, and all of its processes share it. Libraries,
+# which take long to build, are the user's where they are there.
+if "RUNNEL_TEST_CACHE" not in os.environ:
+    os.environ["RUNNEL_TEST_CACHE"] = tempfile.mkdtemp(prefix="runnel-tests-")
+    atexit.register(shutil.rmtree, os.environ["RUNNEL_TEST_CACHE"], ignore_errors=True)
+    for library in kept_libraries():
+        os.symlink(library, os.path.join(os.environ["RUNNEL_TEST_CACHE"], library.name))
+os.environ["RUNNEL_CACHE_DIR"] = os.environ["RUNNEL_TEST_CACHE"]
 
 LEAVING_SECONDS = 2.0
 COMPILING_SECONDS = 100.0

@@ -1,8 +1,7 @@
 """Compiling C++ sources into a shared library, once for each content.
 
-Libraries are kept in ``$XDG_CACHE_HOME/runnel`` (``~/.cache/runnel``), under a name that tells
-everything that went into them: another source, compiler, header or option has another name, and
-nothing is ever stale. Only the user may be able to write there, for what lies there is loaded.
+Libraries are kept in runnel's cache folder, under a name that tells everything that went into them:
+another source, compiler, header or option has another name, and nothing is ever stale.
 """
 
 from __future__ import annotations
@@ -15,29 +14,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from runnel.native.cache_folder import UnusableFolder, cache_folder, cache_path
+
 TIME_LIMIT = 180.0
 
 
 class BuildError(Exception):
     """A library cannot be built here."""
-
-
-def library_folder() -> Path:
-    """Where libraries are kept; it is made where it is missing.
-
-    Raises:
-        BuildError: someone else could write to it.
-    """
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = Path(home, "runnel")
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
-    except OSError as error:
-        raise BuildError(f"{folder} cannot be made: {error}") from error
-    if status.st_uid != os.getuid() or status.st_mode & 0o022:
-        raise BuildError(f"{folder} could be written by others: make it the user's alone")
-    return folder
 
 
 def compiler() -> str:
@@ -71,7 +54,11 @@ def build_library(
     names = (os.path.realpath(command[0]), *command, *versions)
     content += [text.encode() for text in names]
     digest = hashlib.sha256(b"\0".join(content))
-    library = library_folder() / f"{name}-{digest.hexdigest()[:32]}.so"
+    try:
+        folder = cache_folder()
+    except UnusableFolder as error:
+        raise BuildError(str(error)) from error
+    library = folder / f"{name}-{digest.hexdigest()[:32]}.so"
     if library.exists():
         return library
     # Several processes may build at once: each writes a file of its own and puts it in place.
@@ -86,6 +73,11 @@ def build_library(
     finally:
         Path(made).unlink(missing_ok=True)
     return library
+
+
+def kept_libraries() -> list[Path]:
+    """The libraries that have been built, and were not removed since."""
+    return sorted(cache_path().glob("*.so"))
 
 
 def _compile(command: Sequence[str]) -> None:

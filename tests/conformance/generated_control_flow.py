@@ -163,13 +163,6 @@ def report(seeds: Sequence[int], ways: Sequence[str], shrink: bool) -> list[str]
     return found
 
 
-def _share_executables(folder: str) -> None:
-    """Has JAX keep what it compiles in ``folder``: programs have many parts in common."""
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = folder
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
-    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
-
-
 def main() -> int:
     """Runs programs and prints those that fail; the exit status is 1 if any does."""
     parser = argparse.ArgumentParser(description=main.__doc__)
@@ -187,7 +180,8 @@ def main() -> int:
     ]
     failed = 0
     with TemporaryDirectory() as temporary:
-        _share_executables(options.cache or temporary)
+        # Programs have many parts in common.
+        os.environ["RUNNEL_CACHE_DIR"] = options.cache or temporary
         # A new process for each chunk: executables of thousands of programs take memory.
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(options.jobs, context, max_tasks_per_child=1) as pool:

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from runnel.native import build
+from runnel.native.cache_folder import cache_folder
 
 ANSWER = 'extern "C" int answer() { return ANSWER; }\n'
 
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("RUNNEL_CACHE_DIR", str(tmp_path / "cache"))
     path = tmp_path / "answer.cpp"
     path.write_text(ANSWER)
     return path
@@ -51,7 +52,7 @@ def test_a_source_that_does_not_compile_leaves_nothing(source, compiler):
     source.write_text("int main( {")
     with pytest.raises(build.BuildError, match="error"):
         build.build_library("answer", [source], [], [])
-    assert list(build.library_folder().iterdir()) == []
+    assert list(cache_folder().iterdir()) == []
 
 
 def test_without_a_compiler(source, monkeypatch):
@@ -85,9 +86,9 @@ def test_a_folder_that_cannot_be_written(source, compiler, monkeypatch):
         build.build_library("answer", [source], ["-DANSWER=42"], [])
 
 
-def test_a_folder_that_others_can_write_is_refused(source):
-    folder = build.library_folder()
+def test_a_folder_that_others_can_write_is_refused(source, compiler):
+    folder = cache_folder()
     assert folder.stat().st_mode & 0o077 == 0
     os.chmod(folder, 0o777)
     with pytest.raises(build.BuildError, match="written by others"):
-        build.library_folder()
+        build.build_library("answer", [source], [], [])

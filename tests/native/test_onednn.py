@@ -67,7 +67,7 @@ def test_what_cannot_be_built_is_said_once_and_done_without(tmp_path, monkeypatc
         build.compiler()
     except build.BuildError:
         pytest.skip("needs a C++ compiler")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("RUNNEL_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv(onednn.VARIABLE, str(_installation(tmp_path / "installed")))
     monkeypatch.setattr(onednn, "_load", functools.cache(onednn._load.__wrapped__))
     with pytest.warns(RuntimeWarning, match="not oneDNN"):

@@ -49,7 +49,7 @@ def library(tmp_path_factory):
     headers = Path(build.__file__).parent
     options = ["-O0", "-fopenmp", f"-I{headers}", f"-I{jax.ffi.include_dir()}"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(folder))
+        patch.setenv("RUNNEL_CACHE_DIR", str(folder))
         try:
             build.compiler()
         except build.BuildError:

@@ -11,8 +11,9 @@ XLA copies an element there when it is pushed and back when it is popped, while 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -218,14 +219,24 @@ class ArrayContent:
         return replace(self, least=least, reached=reached)
 
 
-def new_buffers(shapes: Iterable[Any], device: Any) -> tuple[Any, ...]:
+def new_buffers(shapes: Sequence[Any], device: Any) -> tuple[Any, ...]:
     """Buffers of these shapes and types on ``device``."""
+    return _making_buffers(tuple((shape.shape, shape.dtype) for shape in shapes), device)()
+
+
+@lru_cache
+def _making_buffers(shapes: tuple[tuple[Any, Any], ...], device: Any) -> Callable[[], Any]:
     import jax
     import jax.numpy as jnp
 
+    from runnel.runtime.compile import executable_cache  # which imports JAX
+
+    def zeros() -> tuple[Any, ...]:
+        return tuple(jnp.zeros(shape, dtype) for shape, dtype in shapes)
+
+    sharding = None if device is None else jax.sharding.SingleDeviceSharding(device)
     with jax.enable_x64(True):
-        made = [jnp.zeros(shape.shape, shape.dtype) for shape in shapes]
-        return tuple(made if device is None else jax.device_put(made, device))
+        return executable_cache.compiled(jax.jit(zeros, out_shardings=sharding).lower())
 
 
 class Effects:

@@ -27,7 +27,7 @@ from runnel.passes.program.kernel_call import bind, fail_now, select
 from runnel.passes.program.program import Node
 from runnel.passes.program.step_resources import RESOURCE_OPS
 from runnel.passes.structure.structured import structure_of
-from runnel.runtime.compile import buffer_ops
+from runnel.runtime.compile import buffer_ops, executable_cache
 from runnel.runtime.compile.buffers import Effects, NotCompilable, host_memory
 from runnel.runtime.compile.oversized import require_all_addressable
 from runnel.runtime.compile.pieces import run_in_pieces
@@ -462,7 +462,7 @@ def compile_segment(
         jitted = jax.jit(function, **lent, **placed)
         traced = jitted.trace(*avals, executable.work)
         require_all_addressable(traced.jaxpr, [i.node for i in code.instructions])
-        compiled = traced.lower().compile()  # which JAX remembers for the call
+        compiled = executable_cache.compiled(traced.lower())  # which JAX remembers for the call
         work_bytes = sum(shape.size * shape.dtype.itemsize for shape in executable.work)
         executable.needed_bytes = needed_bytes(compiled) + work_bytes
         executable.call = jitted

@@ -57,8 +57,8 @@ def require_memory(needed: int, device: Any, nodes: Sequence[Node], name: str) -
         raise errors.ResourceExhaustedError(
             None,
             nodes[-1].op,
-            f"{_described(nodes, name)}, needs {_amount(needed)} of memory; {name} has "
-            f"{_amount(free)} free. It has changed nothing. {_ADVICE}",
+            f"{_described(nodes, name)}, needs {readable_size(needed)} of memory; {name} has "
+            f"{readable_size(free)} free. It has changed nothing. {_ADVICE}",
         )
 
 
@@ -115,7 +115,8 @@ def _described(nodes: Sequence[Node], name: str) -> str:
     return f"A compiled cluster of {len(nodes)} operations ({first!r} to {last!r}) on {name}"
 
 
-def _amount(count: int) -> str:
+def readable_size(count: int) -> str:
+    """So many bytes, for people."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.4g} {unit}"

@@ -1,0 +1,171 @@
+"""XLA's executables, kept on disk: a program that was compiled before is loaded instead.
+
+The name of an entry is a checksum of all that the executable depends on: the program in StableHLO,
+XLA's options, the versions, the device, this machine's processor. What is kept is XLA's own
+serialized form. JAX traces and lowers as always and makes the calls; only the client that it asks
+to compile is another for that moment, one that looks into the store first. JAX has no public name
+for the place of that client: where it is not found, or not accepted, everything is compiled.
+
+Foreign functions are kept by their names; they were registered when the program was traced. So are
+callbacks on a CPU, by their number: XLA is handed those of this process with what it loads.
+Elsewhere a program with callbacks is not kept.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import os
+import platform
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from runnel.runtime.compile.entry_store import EntryStore, executables
+
+_FORM = "1"
+"""Another where the meaning of an entry changes."""
+_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS", "NPROC", "PJRT_NPROC")
+_PROCESSOR = (
+    *("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),
+    *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features"),
+)
+counts: Counter[str] = Counter()
+"""How many executables this process has "compiled" and "loaded"."""
+_counting = threading.Lock()
+logger = logging.getLogger("runnel")
+
+
+def compiled(lowered: jax.stages.Lowered) -> jax.stages.Compiled:
+    """``lowered.compile()``, without XLA where the result was kept."""
+    store = executables()
+    arguments = getattr(getattr(lowered, "_lowering", None), "compile_args", None)
+    if store is None or not isinstance(arguments, dict) or "backend" not in arguments:
+        return _plainly_compiled(lowered)
+    if arguments.get("keepalive"):  # the program has addresses of this process
+        return _plainly_compiled(lowered)
+    client = arguments["backend"]
+    keeping = _KeepingClient(client, store, lowered.as_text())
+    arguments["backend"] = keeping
+    try:
+        return lowered.compile()
+    except Exception as error:
+        if keeping.failed:
+            raise
+        logger.info("What is compiled is not kept: JAX %s: %s", jax.__version__, error)
+    finally:
+        arguments["backend"] = client
+    return _plainly_compiled(lowered)
+
+
+def _plainly_compiled(lowered: jax.stages.Lowered) -> jax.stages.Compiled:
+    _count("compiled")
+    return lowered.compile()
+
+
+def _count(what: str) -> None:
+    with _counting:
+        counts[what] += 1
+
+
+class _KeepingClient:
+    """XLA's client, except that it looks into ``store`` for the program ``text`` first."""
+
+    def __init__(self, client: Any, store: EntryStore, text: str) -> None:
+        self._client = client
+        self._store = store
+        self._digest = hashlib.sha256(text.encode())
+        self.failed = False
+        """True when XLA could not compile the program."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def compile_and_load(
+        self, module: Any, executable_devices: Any, compile_options: Any, **others: Any
+    ) -> Any:
+        """What JAX calls; ``others`` are callbacks."""
+        name = None
+        if not others or self._client.platform == "cpu":
+            name = self._name(executable_devices, compile_options)
+            loaded = self._loaded(name, executable_devices, compile_options, others)
+            if loaded is not None:
+                _count("loaded")
+                return loaded
+        _count("compiled")
+        try:
+            executable = self._client.compile_and_load(
+                module,
+                executable_devices=executable_devices,
+                compile_options=compile_options,
+                **others,
+            )
+        except Exception:
+            self.failed = True
+            raise
+        if name is not None:
+            try:
+                self._store.write(name, executable.serialize())
+            except Exception as error:  # noqa: BLE001 (not every device can)
+                logger.info("What was compiled is not kept: %s", error)
+        return executable
+
+    def _name(self, devices: Iterable[Any], options: Any) -> str:
+        digest = self._digest.copy()
+        digest.update(options.SerializeAsString())
+        for fact in _surroundings(self._client, list(devices)):
+            digest.update(b"\0" + fact.encode())
+        return digest.hexdigest()
+
+    def _loaded(self, name: str, devices: Any, options: Any, others: Mapping[str, Any]) -> Any:
+        try:
+            content = self._store.read(name)
+            if content is not None:
+                logger.debug("The executable %s is loaded: it was compiled before", name)
+                return self._client.deserialize_executable(content, devices, options, **others)
+        except Exception as error:  # noqa: BLE001 (whatever it is, compiling helps)
+            logger.info("An executable that was kept cannot be loaded: %s", error)
+        return None
+
+
+def _surroundings(client: Any, devices: Sequence[Any]) -> list[str]:
+    """What an executable depends on beside its program and XLA's options."""
+    facts = [_FORM, jax.__version__, metadata.version("jaxlib")]
+    facts += [client.platform, client.platform_version, *(d.device_kind for d in devices)]
+    facts += [os.environ.get(variable, "") for variable in _VARIABLES]
+    if client.platform == "cpu":
+        facts += [processor(), str(_threads())]
+    else:
+        facts += _vendor_versions()
+    return facts
+
+
+def _threads() -> int:
+    """For how many threads XLA splits the work."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@functools.cache
+def processor() -> str:
+    """This machine's processor: its model and what it can do."""
+    facts = [platform.machine(), platform.processor()]
+    try:
+        first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
+    except OSError:
+        return "\n".join(facts)
+    return "\n".join(facts + [s for s in first.splitlines() if s.split("\t")[0] in _PROCESSOR])
+
+
+@functools.cache
+def _vendor_versions() -> list[str]:
+    """The libraries of an accelerator (cuDNN among them) that came as packages."""
+    names = (f"{d.metadata['Name']} {d.version}" for d in metadata.distributions())
+    return sorted(name for name in names if name.startswith(("nvidia", "jax", "amd", "libtpu")))

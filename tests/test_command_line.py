@@ -1,0 +1,110 @@
+"""The command ``runnel``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from runnel.command_line import main
+from runnel.native import cache_folder
+from runnel.runtime.compile import entry_store
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv(cache_folder.VARIABLE, str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def _run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def _kept(*contents: bytes) -> int:
+    """Keeps these; returns how much they take."""
+    store = entry_store.executables()
+    assert store is not None
+    for name, content in enumerate(contents):
+        store.write(str(name), content)
+    return sum(entry.size for entry in store.entries())
+
+
+def test_it_shows_the_folder_what_is_in_it_and_the_limit(folder, monkeypatch):
+    monkeypatch.setenv(entry_store.SIZE_VARIABLE, "3M")
+    size = _kept(b"one", b"two")
+    (folder / "kernels-1.so").write_bytes(bytes(2048))
+    shown = _run("cache")
+    assert shown.exit_code == 0
+    assert shown.output.splitlines() == [
+        f"folder       {folder}",
+        f"executables  2, {size} bytes; at most 3 MiB",
+        "libraries    1, 2 KiB",
+    ]
+
+
+def test_a_folder_that_is_not_there_is_empty_and_stays_away(folder):
+    assert "executables  0, 0 bytes" in _run("cache").output
+    assert _run("cache", "clear").output == "removed 0 executables and 0 libraries, 0 bytes\n"
+    assert not folder.exists()
+
+
+def test_clearing_removes_everything_but_what_others_put_there(folder):
+    _kept(b"one", b"two")
+    (folder / "kernels-1.so").write_bytes(b"")
+    (folder / "notes.txt").write_text("of the user")
+    assert "removed 2 executables and 1 libraries" in _run("cache", "clear").output
+    left = [path for path in folder.rglob("*") if path.is_file()]
+    assert left == [folder / "notes.txt"]
+
+
+def test_what_is_switched_off_or_not_used_says_so(folder, monkeypatch):
+    monkeypatch.setenv(entry_store.SIZE_VARIABLE, "0")
+    assert "nothing is kept" in _run("cache").output
+    folder.mkdir()
+    os.chmod(folder, 0o777)
+    assert "could be written by others: make it the user's alone" in _run("cache").output
+
+
+def test_a_wrong_size_is_told_without_a_traceback(folder, monkeypatch):
+    monkeypatch.setenv(entry_store.SIZE_VARIABLE, "much")
+    for arguments in (["cache"], ["cache", "clear"]):
+        told = _run(*arguments)
+        assert told.exit_code == 1
+        assert told.output == (
+            "Error: RUNNEL_CACHE_SIZE=much is not a size, such as 500M, 2G or 0 for none\n"
+        )
+
+
+def test_what_cannot_be_removed_is_told_without_a_traceback(folder, monkeypatch):
+    def refuse(*arguments, **options):
+        raise PermissionError("read-only")
+
+    _kept(b"one")
+    monkeypatch.setattr(Path, "unlink", refuse)
+    told = _run("cache", "clear")
+    assert told.exit_code == 1
+    assert told.output == "Error: not everything could be removed: read-only\n"
+
+
+def test_it_runs_as_a_module_and_without_jax(folder):
+    program = (
+        "import sys; sys.argv = ['runnel', 'cache']\n"
+        "try:\n    import runnel.__main__\n"
+        "finally:\n    assert 'jax' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"folder       {folder}" in done.stdout
+
+
+def test_an_installation_has_the_command():
+    project = Path(__file__).parent.parent / "pyproject.toml"
+    assert 'runnel = "runnel.command_line:main"' in project.read_text()
+    for found in metadata.entry_points(group="console_scripts", name="runnel"):
+        assert found.load() is main
