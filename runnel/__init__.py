@@ -80,6 +80,7 @@ from runnel.graph.shapes import Dimension, TensorShape, dimension_value
 from runnel.graph.tensor_proto import make_ndarray, make_tensor_proto
 from runnel.memory import keep_freed_memory_if_asked as _keep_freed_memory_if_asked
 from runnel.ops import checkpoints as _checkpoints  # graphs with a Saver have these
+from runnel.ops import summaries as _summaries  # so that they are registered
 from runnel.ops.activations import log_sigmoid
 from runnel.ops.arg_extrema import arg_max, arg_min, argmax, argmin
 from runnel.ops.arithmetic import (
@@ -398,10 +399,13 @@ def __getattr__(name: str) -> _Any:
 
 
 _CONFIG = "tensorboard.compat.proto.config_pb2"
+_EVENT = "tensorboard.compat.proto.event_pb2"
+_SUMMARY = "tensorboard.compat.proto.summary_pb2"
 _LAZY = {
     "config": "runnel.config",
     "contrib": "runnel.contrib",
     "datasets": "runnel.datasets",
+    "summary": "runnel.summary",
     "test": "runnel.test",
     "train": "runnel.train",
     "ConfigProto": _CONFIG,
@@ -410,6 +414,12 @@ _LAZY = {
     "OptimizerOptions": _CONFIG,
     "RunMetadata": _CONFIG,
     "RunOptions": _CONFIG,
+    "Event": _EVENT,
+    "LogMessage": _EVENT,
+    "SessionLog": _EVENT,
+    "HistogramProto": "tensorboard.compat.proto.histogram_pb2",
+    "Summary": _SUMMARY,
+    "SummaryMetadata": _SUMMARY,
     "GraphDef": "tensorboard.compat.proto.graph_pb2",
     "MetaGraphDef": "tensorboard.compat.proto.meta_graph_pb2",
     "NodeDef": "tensorboard.compat.proto.node_def_pb2",

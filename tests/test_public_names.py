@@ -32,6 +32,7 @@ NAMESPACES = [
     "nn.rnn_cell",
     "queue",
     "random",
+    "summary",
     "test",
     "train",
 ]
