@@ -20,6 +20,7 @@ BENCH_FLAGS  ?=
 QUEUE_FLAGS  ?= $(filter --quick,$(BENCH_FLAGS))
 LOOP_FLAGS   ?= $(filter --quick,$(BENCH_FLAGS))
 PLACEMENT_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
+SUMMARY_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 
 VENV        := .venv
 LINT_VENV   := .venv-lint
@@ -105,6 +106,7 @@ bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (in
 	$(PEER_VENV)/bin/python -m benchmarks.queues $(QUEUE_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.control_flow $(LOOP_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.placement $(PLACEMENT_FLAGS) || status=$$?; \
+	$(PEER_VENV)/bin/python -m benchmarks.summaries $(SUMMARY_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.report && exit $$status
 
 clean: ## Remove the environments, caches and build outputs.

@@ -387,10 +387,12 @@ def __getattr__(name: str) -> _Any:
 
     module = _LAZY.get(name)
     if module is None:
-        raise AttributeError(
-            f"module 'runnel' has no attribute {name!r} (docs/tensorflow-names.md lists the names "
-            "of TensorFlow 1.15 that it has)"
+        hint = (
+            f"TensorFlow 1.0 renamed it {_RENAMED[name]}"
+            if name in _RENAMED
+            else "docs/tensorflow-names.md lists the names of TensorFlow 1.15 that it has"
         )
+        raise AttributeError(f"module 'runnel' has no attribute {name!r} ({hint})")
     value = import_module(module)
     if module.rpartition(".")[2] != name:
         value = getattr(value, name)
@@ -427,6 +429,17 @@ _LAZY = {
     "NameAttrList": "tensorboard.compat.proto.attr_value_pb2",
     "graph_util": "runnel.graph_util",
     "io": "runnel.io",
+}
+
+# Names of TensorFlow 0.12 that 1.15 does not have. Their first argument was a tag or a list of tags.
+_RENAMED = {
+    "audio_summary": "tf.summary.audio",
+    "histogram_summary": "tf.summary.histogram",
+    "image_summary": "tf.summary.image",
+    "merge_all_summaries": "tf.summary.merge_all",
+    "merge_summary": "tf.summary.merge",
+    "scalar_summary": "tf.summary.scalar",
+    "tensor_summary": "tf.summary.tensor_summary",
 }
 
 # The modules that are TensorFlow's namespaces, and ours for users; the others are the inside.

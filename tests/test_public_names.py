@@ -109,6 +109,14 @@ def test_an_unknown_name_is_not_answered_with_an_internal_one(name):
     assert "docs/tensorflow-names.md" in text
 
 
+@pytest.mark.parametrize(
+    "name,new", [("scalar_summary", "scalar"), ("merge_all_summaries", "merge_all")]
+)
+def test_a_name_of_tensorflow_0_12_is_answered_with_the_new_one(name, new):
+    with pytest.raises(AttributeError, match=f"TensorFlow 1.0 renamed it tf.summary.{new}"):
+        getattr(tf, name)
+
+
 def test_an_unknown_part_of_contrib_is_answered_with_those_there_are():
     with pytest.raises(AttributeError, match="rnn, seq2seq, staging"):
         tf.contrib.layers  # noqa: B018
