@@ -431,7 +431,7 @@ _LAZY = {
     "io": "runnel.io",
 }
 
-# Names of TensorFlow 0.12 that 1.15 does not have. Their first argument was a tag or a list of tags.
+# Names of TensorFlow 0.12 that 1.15 does not have. Their first argument was a tag.
 _RENAMED = {
     "audio_summary": "tf.summary.audio",
     "histogram_summary": "tf.summary.histogram",

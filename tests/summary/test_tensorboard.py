@@ -17,10 +17,12 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.pr_curve import metadata as pr_curve
 
 import runnel as tf
+from runnel.contrib.tensorboard.plugins import projector
 
 STEPS = 12
 THRESHOLDS = 5
 CURVES = np.arange(6 * THRESHOLDS, dtype=np.float32).reshape(6, THRESHOLDS)
+EMBEDDING = np.arange(12, dtype=np.float32).reshape(3, 4)
 PICTURE = np.random.default_rng(0).integers(0, 256, (1, 6, 5, 3), np.uint8)
 
 
@@ -55,6 +57,13 @@ def logdir(tmp_path_factory):
                 writer.add_summary(summary, step)
                 if not step % 5:
                     writer.add_run_metadata(metadata, f"step {step}", step)
+            config = projector.ProjectorConfig()
+            config.embeddings.add(
+                tensor_name="words", tensor_path="words.tsv", metadata_path="names.tsv"
+            )
+            projector.visualize_embeddings(writer, config)
+    np.savetxt(folder / "words.tsv", EMBEDDING, delimiter="\t")
+    (folder / "names.tsv").write_text("one\ntwo\nthree\n")
     return folder
 
 
@@ -155,3 +164,13 @@ def test_its_server_shows_everything(logdir):
         assert curves[0]["recall"] == CURVES[5].tolist()
         (sound, *_) = served.json("audio/audio", run=".", tag="sound/audio", sample=0)
         assert sound["contentType"] == "audio/wav"
+
+        (embedding,) = served.json("projector/info", run=".")["embeddings"]
+        assert (embedding["tensorName"], embedding["tensorShape"]) == ("words", [3, 4])
+        points = np.frombuffer(served.get("projector/tensor", run=".", name="words"), np.float32)
+        np.testing.assert_array_equal(points.reshape(3, 4), EMBEDDING)
+        assert served.get("projector/metadata", run=".", name="words").split() == [
+            b"one",
+            b"two",
+            b"three",
+        ]
