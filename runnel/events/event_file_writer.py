@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import socket
 import threading
@@ -11,6 +12,8 @@ import weakref
 from typing import Any
 
 from runnel.events.records import framed
+
+logger = logging.getLogger("runnel")
 
 _VERSION = "brain.Event:2"
 
@@ -47,20 +50,22 @@ class _Channel:
         # A batch costs the training thread less than many switches to the writing one.
         self.batch = min(max(1, self.limit // 2), 64)
         self.flush_secs = flush_secs
-        self.pending: list[Any] = []
+        self.pending: list[bytes] = []
         self.flush_at = 0.0  # the first event is there at once
         self.flushes_wanted = 0
         self.flushes_done = 0
         self.closing = False
         self.failure: BaseException | None = None
 
-    def put(self, event: Any) -> None:
-        """Hands over an event; waits while more than the limit are pending."""
+    def put(self, event: bytes) -> None:
+        """Hands over an event; waits while as many as the limit are pending."""
         with self.changed:
-            while len(self.pending) >= self.limit and self.failure is None:
+            while len(self.pending) >= self.limit and not self.closing and self.failure is None:
                 self.changed.wait()
             if self.failure is not None:
                 raise self.failure
+            if self.closing:
+                return
             self.pending.append(event)
             count = len(self.pending)
             if count == 1 or count == self.batch:
@@ -85,7 +90,7 @@ class _Channel:
 
     # The writing thread ----------------------------------------------------------------------
 
-    def take(self) -> tuple[list[Any], int, bool]:
+    def take(self) -> tuple[list[bytes], int, bool]:
         """The next batch, for how many wishes to flush it is, and whether it is the last."""
         with self.changed:
             while True:
@@ -94,7 +99,8 @@ class _Channel:
                 due = bool(self.pending) and now >= self.flush_at
                 if wanted or due or len(self.pending) >= self.batch:
                     break
-                self.changed.wait(self.flush_at - now if self.pending else None)
+                rest = min(self.flush_at - now, threading.TIMEOUT_MAX)
+                self.changed.wait(rest if self.pending else None)
             batch, self.pending = self.pending, []
             self.flush_at = now + self.flush_secs
             self.changed.notify_all()
@@ -120,10 +126,11 @@ def _write(channel: _Channel, file: Any) -> None:
             ended = False
             while not ended:
                 batch, wishes, ended = channel.take()
-                file.write(b"".join(framed(event.SerializeToString()) for event in batch))
+                file.write(b"".join(map(framed, batch)))
                 file.flush()
                 channel.flushed(wishes)
     except BaseException as error:  # noqa: BLE001 (raised where the events come from)
+        logger.error("No more events are written to %s: %s", file.name, error)
         channel.fail(error)
 
 
@@ -177,7 +184,7 @@ class EventFileWriter:
     def add_event(self, event: Any) -> None:
         """Adds an ``Event``; nothing happens when the writer is closed."""
         if not self.closed:
-            self._channel.put(event)
+            self._channel.put(event.SerializeToString())  # now: the caller may change it later
 
     def flush(self) -> None:
         """Returns when all added events are in the file."""

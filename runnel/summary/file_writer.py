@@ -50,6 +50,7 @@ class FileWriter:
             if place not in writers:
                 writers[place] = EventFileWriter(logdir, max_queue, flush_secs, filename_suffix)
             writer = writers[place]
+            writer.reopen()  # if another closed it
         self.event_writer = writer
         self._seen_tags: set[str] = set()
         self._run_tags: set[str] = set()

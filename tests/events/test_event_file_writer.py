@@ -39,6 +39,46 @@ def test_events_keep_their_order(tmp_path, max_queue):
     assert steps_in(writer.path) == list(range(200))
 
 
+def test_an_event_is_written_as_it_was_when_it_was_added(tmp_path):
+    writer = EventFileWriter(tmp_path)
+    event = tf.Event()
+    for step in range(20):
+        event.step = step
+        writer.add_event(event)
+    writer.close()
+    assert steps_in(writer.path) == list(range(20))
+
+
+def test_closing_lets_go_whoever_waits_for_room(tmp_path, monkeypatch):
+    """The writing thread is held up, the queue is full, and somebody closes the writer."""
+    held, waiting = threading.Event(), threading.Event()
+    original = event_file_writer.framed
+
+    def slow(data):
+        waiting.set()
+        held.wait(60)
+        return original(data)
+
+    writer = EventFileWriter(tmp_path, max_queue=1)
+    monkeypatch.setattr(event_file_writer, "framed", slow)
+
+    def add():
+        for step in range(5):
+            writer.add_event(tf.Event(step=step))
+
+    adding = threading.Thread(target=add)
+    adding.start()
+    assert waiting.wait(60)
+    closing = threading.Thread(target=writer.close)
+    closing.start()
+    adding.join(60)  # dropped, not stuck
+    assert not adding.is_alive()
+    held.set()
+    closing.join(60)
+    steps = steps_in(writer.path)
+    assert steps == list(range(len(steps)))
+
+
 def test_events_of_several_threads_are_all_there(tmp_path):
     writer = EventFileWriter(tmp_path, max_queue=3)
 
@@ -133,7 +173,7 @@ class _FullDisk:
 
 
 def test_a_full_disk_is_an_error_of_the_next_call_and_leaves_what_was_written(
-    tmp_path, monkeypatch
+    tmp_path, monkeypatch, caplog
 ):
     original = event_file_writer._open_file
     monkeypatch.setattr(
@@ -149,6 +189,7 @@ def test_a_full_disk_is_an_error_of_the_next_call_and_leaves_what_was_written(
         writer.close()
     steps = steps_in(writer.path)
     assert steps == list(range(len(steps))) and steps
+    assert "No space left" in caplog.text  # also for a program that makes no next call
 
 
 PROGRAM = """

@@ -107,6 +107,25 @@ def test_a_file_that_is_not_there(tmp_path):
         tf.train.summary_iterator(tmp_path / "none")
 
 
+@given(st.data())
+@settings(deadline=None, max_examples=200)
+def test_an_event_that_was_changed_is_read_or_refused(tmp_path_factory, data):
+    """With a checksum that fits, so that only the message itself can tell."""
+    event = tf.Event(step=7, wall_time=1.5)
+    event.summary.value.add(tag="tag").histo.bucket.extend([1.0, 2.0])
+    content = bytearray(event.SerializeToString())
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path_factory.mktemp("records") / "file"
+    path.write_bytes(framed(event.SerializeToString()) + framed(bytes(content)))
+    events = tf.train.summary_iterator(path)
+    assert next(events) == event
+    try:
+        assert isinstance(next(events), tf.Event)
+    except tf.errors.DataLossError as error:
+        assert str(path) in error.message
+
+
 def test_a_record_that_is_no_event(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(framed(tf.Event(step=1).SerializeToString()) + framed(b"\xff\xff\xff"))

@@ -112,5 +112,8 @@ def test_writers_of_one_session_and_folder_share_a_file(tmp_path):
         for step, writer in enumerate(writers):
             writer.add_summary(tf.Summary(), step)
         writers[0].close()
-    assert len(list(tmp_path.iterdir())) == 1
-    assert [e.step for e in events_in(tmp_path)] == [0, 1]
+        assert len(list(tmp_path.iterdir())) == 1
+        assert [e.step for e in events_in(tmp_path)] == [0, 1]
+        with tf.summary.FileWriter(tmp_path, session=sess) as later:
+            later.add_summary(tf.Summary(), 2)
+    assert [e.step for e in events_in(tmp_path) if not e.file_version] == [0, 1, 2]

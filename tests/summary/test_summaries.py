@@ -27,6 +27,20 @@ def test_a_training_loop_is_summarized_in_both_tiers():
     assert histogram.histo.num == 3 and histogram.histo.sum == 6.0
 
 
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_a_variable_is_summarized_where_the_summary_stands(use_resource):
+    with tf.variable_scope("", use_resource=use_resource):
+        v = tf.get_variable("v", initializer=[1.0, 2.0])
+    before = tf.summary.histogram("before", v)
+    with tf.control_dependencies([before]):
+        update = tf.assign_add(v, [10.0, 10.0])
+    with tf.control_dependencies([update]):
+        after = tf.summary.scalar("after", tf.reduce_sum(v))
+    merged = tf.summary.merge([before, after])
+    first, second = tf.Summary.FromString(run_both(merged, init=v.initializer)).value
+    assert (first.histo.sum, second.simple_value) == (3.0, 23.0)
+
+
 def test_the_buckets_are_those_of_a_search():
     rng = np.random.default_rng(0)
     limits = bucket_limits()
