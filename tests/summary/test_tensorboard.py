@@ -102,25 +102,23 @@ def test_its_reader_finds_everything(logdir):
 class Served:
     """TensorBoard in a process of its own, on a free port of this machine."""
 
-    def __init__(self, logdir):
-        arguments = ["--port=0", "--host=127.0.0.1", "--load_fast=false"]
-        arguments += ["--reload_interval=0", "--reload_task=blocking"]  # all is read at once
+    def __init__(self, *command):
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), *arguments],
+            [sys.executable, "-m", *command, "--port=0", "--host=127.0.0.1"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
         )
 
     def __enter__(self):
-        lines = []
+        self.said = ""
         for line in self._process.stderr:
-            lines.append(line)
+            self.said += line
             address = re.search(r"http://127\.0\.0\.1:\d+/", line)
             if address:
                 self.address = address[0]
                 return self
-        raise AssertionError("TensorBoard did not start:\n" + "".join(lines))
+        raise AssertionError(f"TensorBoard did not start:\n{self.said}")
 
     def __exit__(self, *exception):
         self._process.terminate()
@@ -137,7 +135,8 @@ class Served:
 
 
 def test_its_server_shows_everything(logdir):
-    with Served(logdir) as served:
+    at_once = ["--load_fast=false", "--reload_interval=0", "--reload_task=blocking"]
+    with Served("tensorboard.main", "--logdir", str(logdir), *at_once) as served:
         shown = served.json("scalars/scalars", run=".", tag="loss")
         assert [(step, np.float32(value)) for _, step, value in shown] == losses()
 
@@ -174,3 +173,21 @@ def test_its_server_shows_everything(logdir):
             b"two",
             b"three",
         ]
+
+
+def test_the_command_shows_a_folder(logdir, tmp_path):
+    with Served("runnel.board", str(logdir)) as served:
+        assert f"1 run in {logdir}" in served.said
+        assert isinstance(served.json("scalars/tags"), dict)
+    with Served("runnel.board", str(tmp_path)) as served:
+        assert "has no event file yet" in served.said
+
+
+def test_the_command_names_a_folder_that_is_not_there(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "runnel.board", str(tmp_path / "none")],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 2 and "does not exist" in done.stderr
