@@ -23,6 +23,7 @@ FIRST_FLAGS  ?= $(filter --quick,$(BENCH_FLAGS))
 PLACEMENT_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 VARIABLES_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 BUSY_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
+SUMMARY_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 
 VENV        := .venv
 LINT_VENV   := .venv-lint
@@ -112,6 +113,7 @@ bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (in
 	$(PEER_VENV)/bin/python -m benchmarks.many_variables $(VARIABLES_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.busy_machine $(BUSY_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.second_start || status=$$?; \
+	$(PEER_VENV)/bin/python -m benchmarks.summaries $(SUMMARY_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.report && exit $$status
 
 clean: ## Remove the environments, caches and build outputs.

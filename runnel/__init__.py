@@ -80,6 +80,7 @@ from runnel.graph.shapes import Dimension, TensorShape, dimension_value
 from runnel.graph.tensor_proto import make_ndarray, make_tensor_proto
 from runnel.memory import keep_freed_memory_if_asked as _keep_freed_memory_if_asked
 from runnel.ops import checkpoints as _checkpoints  # graphs with a Saver have these
+from runnel.ops import summaries as _summaries  # so that they are registered
 from runnel.ops import training_updates as _training  # and TensorFlow's with an optimizer these
 from runnel.ops.activations import log_sigmoid
 from runnel.ops.arg_extrema import arg_max, arg_min, argmax, argmin
@@ -387,10 +388,12 @@ def __getattr__(name: str) -> _Any:
 
     module = _LAZY.get(name)
     if module is None:
-        raise AttributeError(
-            f"module 'runnel' has no attribute {name!r} (docs/tensorflow-names.md lists the names "
-            "of TensorFlow 1.15 that it has)"
+        hint = (
+            f"TensorFlow 1.0 renamed it {_RENAMED[name]}"
+            if name in _RENAMED
+            else "docs/tensorflow-names.md lists the names of TensorFlow 1.15 that it has"
         )
+        raise AttributeError(f"module 'runnel' has no attribute {name!r} ({hint})")
     value = import_module(module)
     if module.rpartition(".")[2] != name:
         value = getattr(value, name)
@@ -399,10 +402,13 @@ def __getattr__(name: str) -> _Any:
 
 
 _CONFIG = "tensorboard.compat.proto.config_pb2"
+_EVENT = "tensorboard.compat.proto.event_pb2"
+_SUMMARY = "tensorboard.compat.proto.summary_pb2"
 _LAZY = {
     "config": "runnel.config",
     "contrib": "runnel.contrib",
     "datasets": "runnel.datasets",
+    "summary": "runnel.summary",
     "test": "runnel.test",
     "train": "runnel.train",
     "ConfigProto": _CONFIG,
@@ -411,6 +417,12 @@ _LAZY = {
     "OptimizerOptions": _CONFIG,
     "RunMetadata": _CONFIG,
     "RunOptions": _CONFIG,
+    "Event": _EVENT,
+    "LogMessage": _EVENT,
+    "SessionLog": _EVENT,
+    "HistogramProto": "tensorboard.compat.proto.histogram_pb2",
+    "Summary": _SUMMARY,
+    "SummaryMetadata": _SUMMARY,
     "GraphDef": "tensorboard.compat.proto.graph_pb2",
     "MetaGraphDef": "tensorboard.compat.proto.meta_graph_pb2",
     "NodeDef": "tensorboard.compat.proto.node_def_pb2",
@@ -418,6 +430,17 @@ _LAZY = {
     "NameAttrList": "tensorboard.compat.proto.attr_value_pb2",
     "graph_util": "runnel.graph_util",
     "io": "runnel.io",
+}
+
+# Names of TensorFlow 0.12 that 1.15 does not have. Their first argument was a tag.
+_RENAMED = {
+    "audio_summary": "tf.summary.audio",
+    "histogram_summary": "tf.summary.histogram",
+    "image_summary": "tf.summary.image",
+    "merge_all_summaries": "tf.summary.merge_all",
+    "merge_summary": "tf.summary.merge",
+    "scalar_summary": "tf.summary.scalar",
+    "tensor_summary": "tf.summary.tensor_summary",
 }
 
 # The modules that are TensorFlow's namespaces, and ours for users; the others are the inside.

@@ -18,6 +18,9 @@ NAMESPACES = [
     "config.experimental",
     "contrib.rnn",
     "contrib.seq2seq",
+    "contrib.tensorboard",
+    "contrib.tensorboard.plugins",
+    "contrib.tensorboard.plugins.projector",
     "datasets",
     "debugging",
     "errors",
@@ -32,6 +35,7 @@ NAMESPACES = [
     "nn.rnn_cell",
     "queue",
     "random",
+    "summary",
     "test",
     "train",
 ]
@@ -106,6 +110,14 @@ def test_an_unknown_name_is_not_answered_with_an_internal_one(name):
     assert not proposed or proposed in dir(tf)
     assert proposed not in ("passes", "Any", "runtime", "graph")
     assert "docs/tensorflow-names.md" in text
+
+
+@pytest.mark.parametrize(
+    "name,new", [("scalar_summary", "scalar"), ("merge_all_summaries", "merge_all")]
+)
+def test_a_name_of_tensorflow_0_12_is_answered_with_the_new_one(name, new):
+    with pytest.raises(AttributeError, match=f"TensorFlow 1.0 renamed it tf.summary.{new}"):
+        getattr(tf, name)
 
 
 def test_an_unknown_part_of_contrib_is_answered_with_those_there_are():

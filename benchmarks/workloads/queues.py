@@ -136,7 +136,7 @@ def shared_training(frontend: str) -> Workload:
     return Workload(run, facts)
 
 
-def _perceptron(tf: Any, images: Any, labels: Any, hidden_units: int) -> tuple[Any, Any]:
+def perceptron(tf: Any, images: Any, labels: Any, hidden_units: int) -> tuple[Any, Any]:
     """A network with two hidden layers and its training step."""
     rng = numpy.random.default_rng(0)
     units = hidden_units
@@ -164,7 +164,7 @@ def queue_input(frontend: str, source: str, hidden_units: int) -> Workload:
             batch = queue.dequeue_many(BATCH)
         else:
             batch = [tf.constant(images), tf.constant(labels)]
-        loss, train = _perceptron(tf, *batch, hidden_units)
+        loss, train = perceptron(tf, *batch, hidden_units)
         session = tf.Session()
         session.run(tf.global_variables_initializer())
     step = session.make_callable([loss, train])

@@ -12,6 +12,8 @@ from ctypes import c_float
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from runnel.graph import dtypes
 from runnel.graph.dtypes import DType
 from runnel.graph.shapes import TensorShape
@@ -171,6 +173,9 @@ def _parse_default(text: str, kind: str, is_list: bool) -> Any:
         return TensorShape(
             None if text in ("?", "unknown") else [int(d) for d in inner.split(",") if d]
         )
+    if kind == "tensor":  # a vector: uint8[1, 2]
+        name, _, elements = text.rstrip("]").partition("[")
+        return np.array([int(e) for e in elements.split(",")], dtypes.as_dtype(name).np_dtype)
     raise ValueError(f"An attribute of kind {kind} cannot have a default ({text!r})")
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from runnel.events.event_reader import summary_iterator
 from runnel.graph_io import write_graph
 from runnel.train import experimental
 from runnel.train.adadelta import AdadeltaOptimizer
@@ -139,6 +140,7 @@ __all__ = [
     "slice_input_producer",
     "start_queue_runners",
     "string_input_producer",
+    "summary_iterator",
     "update_checkpoint_state",
     "warm_start",
     "write_graph",

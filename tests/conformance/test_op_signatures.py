@@ -66,6 +66,8 @@ def plain(value, kind):
         return runnel.as_dtype(value)
     if kind == "string":
         return value.decode()
+    if kind == "tensor":
+        return runnel.make_ndarray(value)
     if kind == "shape":
         return runnel.TensorShape(None if value.unknown_rank else [d.size for d in value.dim])
     return value
@@ -76,6 +78,8 @@ def same_default(ours, theirs):
         return ours is theirs
     if isinstance(theirs, float):  # theirs went through a float32
         return np.float32(ours) == np.float32(theirs)
+    if isinstance(theirs, np.ndarray):
+        return ours.dtype == theirs.dtype and ours.tolist() == theirs.tolist()
     return type(ours) is type(theirs) and ours == theirs
 
 

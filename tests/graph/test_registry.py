@@ -189,3 +189,14 @@ def test_signature_notation(name):
     assert first.op.get_attr("scale") == 0.5
     with pytest.raises(ValueError, match="at least 2"):
         op([a], [])
+
+
+def test_a_tensor_may_be_the_default_of_an_attribute():
+    attrs = ["T: type", "color: tensor = uint8[255, 0, 7]"]
+    op_def = tf.register_op("TestTensorDefault", inputs="x: T", outputs="y: T", attrs=attrs)
+    op_def.shape(lambda x: x.dims)
+    op_def.kernel(lambda xp, x: x)
+    op = op_def(tf.constant(1.0)).op
+    assert op.get_attr("color").dtype == "uint8" and op.get_attr("color").tolist() == [255, 0, 7]
+    written = tf.make_ndarray(op.node_def.attr["color"].tensor)
+    assert written.tolist() == [255, 0, 7]

@@ -1,0 +1,1 @@
+"""Event files: what TensorBoard reads, in TensorFlow's format for records."""
