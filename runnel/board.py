@@ -1,4 +1,4 @@
-"""TensorBoard on a folder of event files: ``python -m runnel.board LOGDIR``."""
+"""TensorBoard on a folder of event files: ``runnel board LOGDIR``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,3 @@ def board(logdir: str, host: str, port: int) -> None:
     options = ["--logdir", logdir, "--host", host, "--port", str(port)]
     server.configure(argv=["runnel board", *options])
     raise SystemExit(server.main())
-
-
-if __name__ == "__main__":
-    board()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from runnel.board import board
+from runnel.inspect_checkpoint import inspect
 from runnel.native.build import kept_libraries
 from runnel.native.cache_folder import UnusableFolder, cache_folder, cache_path
 from runnel.runtime.compile.entry_store import EntryStore, executables_path, size_limit
@@ -13,6 +15,10 @@ from runnel.runtime.devices.device_memory import readable_size
 @click.group()
 def main() -> None:
     """Dataflow graphs with mutable state, compiled by XLA."""
+
+
+main.add_command(board)
+main.add_command(inspect)
 
 
 @main.group(invoke_without_command=True)

@@ -8,12 +8,16 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from runnel.checkpoint.bundle import BundleWriter
 from runnel.command_line import main
+from runnel.graph import dtypes
 from runnel.native import cache_folder
 from runnel.runtime.compile import entry_store
+from runnel.train.checkpoint_state import update_checkpoint_state
 
 
 @pytest.fixture
@@ -108,3 +112,34 @@ def test_an_installation_has_the_command():
     assert 'runnel = "runnel.command_line:main"' in project.read_text()
     for found in metadata.entry_points(group="console_scripts", name="runnel"):
         assert found.load() is main
+
+
+# Checkpoints ------------------------------------------------------------------------------------
+
+
+def test_it_shows_what_is_in_a_checkpoint(tmp_path):
+    with BundleWriter(str(tmp_path / "m-1")) as writer:
+        writer.add("weights", np.arange(6, dtype=np.float32).reshape(2, 3), dtypes.float32)
+        writer.add("n", np.int64(5), dtypes.int64)
+    update_checkpoint_state(tmp_path, str(tmp_path / "m-1"))
+    for given in (str(tmp_path), str(tmp_path / "m-1"), str(tmp_path / "m-1.index")):
+        result = _run("inspect", given, "--verify", "--tensor", "n")
+        assert result.exit_code == 0, result.output
+        lines = result.output.splitlines()
+        assert "2 tensors, 7 elements, 32 bytes" in lines[0]
+        assert lines[1].split() == ["n", "int64", "[]"]
+        assert lines[2].split() == ["weights", "float32", "[2,", "3]"]
+        assert "n =\n5" in result.output and "all 2 tensors" in result.output
+
+
+def test_a_damaged_or_missing_checkpoint_is_told(tmp_path):
+    result = _run("inspect", str(tmp_path / "none"))
+    assert result.exit_code == 1 and "There is no checkpoint" in result.output
+    with BundleWriter(str(tmp_path / "m")) as writer:
+        writer.add("v", np.arange(6.0), dtypes.float64)
+    [data] = tmp_path.glob("*.data-*")
+    data.write_bytes(b"\x01" + data.read_bytes()[1:])
+    assert _run("inspect", str(tmp_path / "m")).exit_code == 0
+    result = _run("inspect", str(tmp_path / "m"), "--verify")
+    assert result.exit_code == 1 and "checksum" in result.output
+    assert _run("inspect", str(tmp_path)).exit_code == 1

@@ -176,16 +176,16 @@ def test_its_server_shows_everything(logdir):
 
 
 def test_the_command_shows_a_folder(logdir, tmp_path):
-    with Served("runnel.board", str(logdir)) as served:
+    with Served("runnel", "board", str(logdir)) as served:
         assert f"1 run in {logdir}" in served.said
         assert isinstance(served.json("scalars/tags"), dict)
-    with Served("runnel.board", str(tmp_path)) as served:
+    with Served("runnel", "board", str(tmp_path)) as served:
         assert "has no event file yet" in served.said
 
 
 def test_the_command_names_a_folder_that_is_not_there(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "runnel.board", str(tmp_path / "none")],
+        [sys.executable, "-m", "runnel", "board", str(tmp_path / "none")],
         capture_output=True,
         text=True,
         timeout=100,
