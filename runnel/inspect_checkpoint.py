@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from math import prod
 
 import click
@@ -47,13 +48,14 @@ def _show(reader: CheckpointReader, prefix: str) -> None:
         size += prod(shape) * dtype.size
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(2)]
     click.echo(f"{prefix}: {len(rows)} tensors, {elements:,} elements, {readable_size(size)}")
-    for name, kind, shape in rows:
-        click.echo(f"{name:<{widths[0]}}  {kind:<{widths[1]}}  {shape}")
+    for name, kind, sizes in rows:
+        click.echo(f"{name:<{widths[0]}}  {kind:<{widths[1]}}  {sizes}")
 
 
 def _verify(reader: CheckpointReader) -> None:
     names = reader.names()
-    with click.progressbar(names, label="checking", file=click.get_text_stream("stderr")) as bar:
+    errors = sys.stderr
+    with click.progressbar(names, label="checking", file=errors) as bar:
         for name in bar:
             reader.tensor(name)
     click.echo(f"all {len(names)} tensors are as they were written")

@@ -15,7 +15,7 @@ string_join_op = register_op(
     "StringJoin",
     inputs="inputs: N * string",
     outputs="output: string",
-    attrs=["N: int >= 1", "separator: string = ''"],
+    attrs=["N: int >= 0", "separator: string = ''"],
     host=True,
     differentiable=False,
 )

@@ -8,6 +8,7 @@ from runnel.train import experimental
 from runnel.train.adadelta import AdadeltaOptimizer
 from runnel.train.adagrad import AdagradDAOptimizer, AdagradOptimizer, ProximalAdagradOptimizer
 from runnel.train.adam import AdamOptimizer
+from runnel.train.checkpoint_hook import CheckpointSaverHook, CheckpointSaverListener
 from runnel.train.checkpoint_state import (
     checkpoint_exists,
     generate_checkpoint_state_proto,
@@ -37,6 +38,18 @@ from runnel.train.global_step import (
 from runnel.train.gradient_descent import (
     GradientDescentOptimizer,
     ProximalGradientDescentOptimizer,
+)
+from runnel.train.hooks import (
+    FeedFnHook,
+    FinalOpsHook,
+    GlobalStepWaiterHook,
+    LoggingTensorHook,
+    NanLossDuringTrainingError,
+    NanTensorHook,
+    SecondOrStepTimer,
+    StepCounterHook,
+    StopAtStepHook,
+    SummarySaverHook,
 )
 from runnel.train.input_batching import (
     batch,
@@ -70,25 +83,52 @@ from runnel.train.learning_rate_decay import (
 )
 from runnel.train.meta_graph import export_meta_graph, import_meta_graph
 from runnel.train.momentum import MomentumOptimizer
+from runnel.train.monitored_session import (
+    ChiefSessionCreator,
+    MonitoredSession,
+    MonitoredTrainingSession,
+    SessionCreator,
+    SingularMonitoredSession,
+    WorkerSessionCreator,
+)
 from runnel.train.moving_averages import ExponentialMovingAverage
 from runnel.train.optimizer import Optimizer
 from runnel.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
 from runnel.train.rmsprop import RMSPropOptimizer
 from runnel.train.saver import Saver
+from runnel.train.scaffold import Scaffold
+from runnel.train.session_manager import SessionManager
+from runnel.train.session_run_hook import (
+    SessionRunArgs,
+    SessionRunContext,
+    SessionRunHook,
+    SessionRunValues,
+)
 
 __all__ = [
     "AdadeltaOptimizer",
     "AdagradDAOptimizer",
     "AdagradOptimizer",
     "AdamOptimizer",
+    "CheckpointSaverHook",
+    "CheckpointSaverListener",
+    "ChiefSessionCreator",
     "Coordinator",
     "ExponentialMovingAverage",
+    "FeedFnHook",
+    "FinalOpsHook",
     "FtrlOptimizer",
+    "GlobalStepWaiterHook",
     "GradientDescentOptimizer",
     "LBFGSOptimizer",
     "LBFGSResult",
+    "LoggingTensorHook",
     "LooperThread",
     "MomentumOptimizer",
+    "MonitoredSession",
+    "MonitoredTrainingSession",
+    "NanLossDuringTrainingError",
+    "NanTensorHook",
     "NewCheckpointReader",
     "Optimizer",
     "ProximalAdagradOptimizer",
@@ -97,6 +137,19 @@ __all__ = [
     "RMSPropOptimizer",
     "Saver",
     "SaverDef",  # noqa: F822 (made by __getattr__)
+    "Scaffold",
+    "SecondOrStepTimer",
+    "SessionCreator",
+    "SessionManager",
+    "SessionRunArgs",
+    "SessionRunContext",
+    "SessionRunHook",
+    "SessionRunValues",
+    "SingularMonitoredSession",
+    "StepCounterHook",
+    "StopAtStepHook",
+    "SummarySaverHook",
+    "WorkerSessionCreator",
     "add_queue_runner",
     "assert_global_step",
     "batch",

@@ -1,0 +1,435 @@
+"""Sessions that take care of a training job: begin from a checkpoint, call hooks, recover."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from runnel.graph import errors
+from runnel.graph.graph import get_default_graph
+from runnel.train.checkpoint_hook import CheckpointSaverHook
+from runnel.train.coordinator import Coordinator
+from runnel.train.hooks import StepCounterHook, SummarySaverHook
+from runnel.train.queue_runner import start_queue_runners
+from runnel.train.scaffold import Scaffold
+from runnel.train.session_manager import SessionManager
+from runnel.train.session_run_hook import (
+    SessionRunArgs,
+    SessionRunContext,
+    SessionRunHook,
+    SessionRunValues,
+)
+
+logger = logging.getLogger("runnel")
+
+_LOST = (errors.AbortedError, errors.UnavailableError)
+"""Errors after which another session may succeed."""
+_DEFAULT = object()
+
+
+class SessionCreator:
+    """Makes sessions."""
+
+    def create_session(self) -> Any:
+        """A session that is ready."""
+        raise NotImplementedError(f"create_session is not implemented for {type(self).__name__}.")
+
+
+class ChiefSessionCreator(SessionCreator):
+    """Makes sessions that begin from the newest checkpoint, or initialise the variables."""
+
+    def __init__(
+        self,
+        scaffold: Scaffold | None = None,
+        master: str = "",
+        config: Any = None,
+        checkpoint_dir: str | None = None,
+        checkpoint_filename_with_path: str | None = None,
+    ) -> None:
+        self._scaffold = scaffold or Scaffold()
+        self._master = master
+        self._config = config
+        self._checkpoint_dir = checkpoint_dir
+        self._checkpoint_filename_with_path = checkpoint_filename_with_path
+
+    def create_session(self) -> Any:
+        scaffold = self._scaffold.finalize()
+        return _manager(scaffold).prepare_session(
+            self._master,
+            saver=scaffold.saver,
+            checkpoint_dir=self._checkpoint_dir,
+            checkpoint_filename_with_path=self._checkpoint_filename_with_path,
+            config=self._config,
+            init_op=scaffold.init_op,
+            init_feed_dict=scaffold.init_feed_dict,
+            init_fn=scaffold.init_fn,
+        )
+
+
+class WorkerSessionCreator(SessionCreator):
+    """Makes sessions that wait for the chief to initialise the variables."""
+
+    def __init__(
+        self,
+        scaffold: Scaffold | None = None,
+        master: str = "",
+        config: Any = None,
+        max_wait_secs: float = 30 * 60,
+    ) -> None:
+        self._scaffold = scaffold or Scaffold()
+        self._master = master
+        self._config = config
+        self._max_wait_secs = max_wait_secs
+
+    def create_session(self) -> Any:
+        return _manager(self._scaffold.finalize()).wait_for_session(
+            self._master, config=self._config, max_wait_secs=self._max_wait_secs
+        )
+
+
+def _manager(scaffold: Scaffold) -> SessionManager:
+    return SessionManager(
+        local_init_op=scaffold.local_init_op,
+        local_init_feed_dict=scaffold.local_init_feed_dict,
+        ready_op=scaffold.ready_op,
+        ready_for_local_init_op=scaffold.ready_for_local_init_op,
+        graph=get_default_graph(),
+    )
+
+
+class _MonitoredSession:
+    """What monitored sessions of both kinds are."""
+
+    _recovers: bool
+
+    def __init__(
+        self,
+        session_creator: SessionCreator | None = None,
+        hooks: Sequence[SessionRunHook] | None = None,
+        stop_grace_period_secs: float = 120,
+    ) -> None:
+        self._creator = session_creator or ChiefSessionCreator()
+        self._hooks = list(hooks or ())
+        self._grace = stop_grace_period_secs
+        self._stop = False
+        for hook in self._hooks:
+            hook.begin()
+        self._sess: Any = None
+        self._coord: Coordinator | None = None
+        self._create()
+
+    # The session ----------------------------------------------------------------------------
+
+    def _create(self) -> None:
+        while True:
+            try:
+                self._sess = self._creator.create_session()
+                self._coord = Coordinator(clean_stop_exception_types=(errors.OutOfRangeError,))
+                start_queue_runners(self._sess, self._coord)
+                for hook in self._hooks:
+                    hook.after_create_session(self._sess, self._coord)
+                return
+            except _LOST as error:
+                if not self._recovers:
+                    raise
+                logger.info("A session was lost while it began; another one is made: %s", error)
+                self._leave()
+
+    def _leave(self) -> None:
+        """Stops the threads of the session, and closes it."""
+        sess, coord = self._sess, self._coord
+        self._sess = self._coord = None
+        try:
+            if coord is not None:
+                coord.request_stop()
+                coord.join(stop_grace_period_secs=self._grace, ignore_live_threads=True)
+        finally:
+            if sess is not None:
+                with contextlib.suppress(*_LOST):
+                    sess.close()
+
+    @property
+    def graph(self) -> Any:
+        """The graph of the session."""
+        return None if self._sess is None else self._sess.graph
+
+    def raw_session(self) -> Any:
+        """The session inside: hooks do not see what it runs."""
+        return self._sess
+
+    def _is_closed(self) -> bool:
+        return self._sess is None
+
+    def should_stop(self) -> bool:
+        """True when the loop of steps should end."""
+        if self._sess is None or self._stop:
+            return True
+        return self._coord is not None and self._coord.should_stop()
+
+    # Steps ----------------------------------------------------------------------------------
+
+    def run(
+        self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None
+    ) -> Any:
+        """Like ``Session.run``, with hooks; a session that is lost is made anew."""
+        while True:
+            if self._sess is None:
+                if not self._recovers or self._stop:
+                    raise RuntimeError("Run called even after should_stop requested.")
+                self._create()
+            try:
+                return self._run_hooked(fetches, feed_dict, options, run_metadata)
+            except _LOST as error:
+                if not self._recovers:
+                    raise
+                logger.info("A session was lost; another one goes on: %s", error)
+                with contextlib.suppress(Exception):
+                    self._leave()
+                self._sess = None
+            except Exception as error:
+                # What ended the input is the cause, not that a queue was closed for it.
+                if self._coord is not None and not isinstance(error, errors.OutOfRangeError):
+                    self._coord.raise_requested_exception()
+                raise
+
+    def _run_hooked(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
+        asked = SessionRunArgs(fetches, feed_dict, options)
+        context = SessionRunContext(asked, self._sess)
+        wanted: list[Any] = [fetches]
+        places: dict[SessionRunHook, int] = {}
+        feeds = dict(feed_dict or {})
+        for hook in self._hooks:
+            request = hook.before_run(context)
+            if request is None:
+                continue
+            if not isinstance(request, SessionRunArgs):
+                raise TypeError(f"{hook!r}.before_run returned {request!r}, not SessionRunArgs")
+            if request.fetches is not None:
+                places[hook] = len(wanted)
+                wanted.append(request.fetches)
+            _add_feeds(feeds, request.feed_dict, hook)
+            options = _merged(options, request.options)
+        if options is not None and run_metadata is None and options.trace_level:
+            from tensorboard.compat.proto.config_pb2 import RunMetadata
+
+            run_metadata = RunMetadata()
+        found = self._sess.run(wanted, feeds or None, options, run_metadata)
+        for hook in self._hooks:
+            result = found[places[hook]] if hook in places else None
+            hook.after_run(context, SessionRunValues(result, options, run_metadata))
+        self._stop = self._stop or context.stop_requested
+        return found[0]
+
+    def run_step_fn(self, step_fn: Callable[[MonitoredStep], Any]) -> Any:
+        """Calls ``step_fn`` with a :class:`MonitoredStep`: several things may be one step."""
+        with contextlib.suppress(StopIteration):
+            return step_fn(MonitoredStep(self.raw_session(), self.run, self._request_stop))
+        return None
+
+    def _request_stop(self) -> None:
+        self._stop = True
+
+    # The end --------------------------------------------------------------------------------
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+        expected = (errors.OutOfRangeError, StopIteration)
+        ended = kind is not None and issubclass(kind, expected)
+        # Ctrl-C is a wish to stop: what the hooks do at the end, saving above all, is done.
+        wished = kind is not None and issubclass(kind, KeyboardInterrupt | SystemExit)
+        self._close(call_end=kind is None or ended or wished)
+        return ended
+
+    def close(self) -> None:
+        """Has the hooks do what they do at the end, and closes the session."""
+        self._close(call_end=True)
+
+    def _close(self, call_end: bool) -> None:
+        if self._sess is None:
+            return
+        try:
+            if call_end:
+                for hook in self._hooks:
+                    hook.end(self._sess)
+        finally:
+            self._stop = True
+            self._leave()
+
+
+def _add_feeds(feeds: dict[Any, Any], more: Any, hook: SessionRunHook) -> None:
+    for key, value in (more or {}).items():
+        if key in feeds:
+            raise RuntimeError(f"{key} is fed by the caller and by {hook!r}, or by two hooks")
+        feeds[key] = value
+
+
+def _merged(options: Any, more: Any) -> Any:
+    """The options of a step that serve the caller and the hooks."""
+    if more is None or options is None:
+        return more if options is None else options
+    merged = type(options)()
+    merged.CopyFrom(options)
+    merged.trace_level = max(options.trace_level, more.trace_level)
+    merged.timeout_in_ms = max(options.timeout_in_ms, more.timeout_in_ms)
+    merged.output_partition_graphs |= more.output_partition_graphs
+    return merged
+
+
+class MonitoredStep:
+    """What a function of ``run_step_fn`` does its step with."""
+
+    def __init__(
+        self, session: Any, run_with_hooks_fn: Callable[..., Any], stop: Callable[[], None]
+    ) -> None:
+        self._session = session
+        self._run_with_hooks_fn = run_with_hooks_fn
+        self._stop = stop
+
+    @property
+    def session(self) -> Any:
+        """The session, without hooks."""
+        return self._session
+
+    def run_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
+        """Like ``MonitoredSession.run``."""
+        return self._run_with_hooks_fn(*args, **kwargs)
+
+    def request_stop(self) -> None:
+        """Ends the function, and has it be the last step."""
+        self._stop()
+        raise StopIteration("step_fn has requested the iterations to stop.")
+
+
+class MonitoredSession(_MonitoredSession):
+    """A session that calls hooks, and is made anew where it is lost.
+
+    Example:
+        >>> with tf.train.MonitoredSession(hooks=[tf.train.StopAtStepHook(1000)]) as sess:
+        ...     while not sess.should_stop():
+        ...         sess.run(train_op)
+    """
+
+    _recovers = True
+    StepContext = MonitoredStep
+
+
+class SingularMonitoredSession(_MonitoredSession):
+    """A session that calls hooks, and is not made anew: an error ends it."""
+
+    _recovers = False
+    StepContext = MonitoredStep
+
+    def __init__(
+        self,
+        hooks: Sequence[SessionRunHook] | None = None,
+        scaffold: Scaffold | None = None,
+        master: str = "",
+        config: Any = None,
+        checkpoint_dir: str | None = None,
+        stop_grace_period_secs: float = 120,
+        checkpoint_filename_with_path: str | None = None,
+    ) -> None:
+        creator = ChiefSessionCreator(
+            scaffold, master, config, checkpoint_dir, checkpoint_filename_with_path
+        )
+        super().__init__(creator, hooks, stop_grace_period_secs)
+
+
+class _TrainingSession(MonitoredSession):
+    """A monitored session that SIGTERM ends as the end of its input would."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._signals = contextlib.ExitStack()
+        super().__init__(*arguments, **options)
+        if threading.current_thread() is threading.main_thread():
+            self._signals.enter_context(_on_sigterm(self._request_stop))
+
+    def _close(self, call_end: bool) -> None:
+        try:
+            super()._close(call_end)
+        finally:
+            self._signals.close()
+
+
+@contextlib.contextmanager
+def _on_sigterm(stop: Callable[[], None]) -> Iterator[None]:
+    """Within, SIGTERM calls ``stop``, unless the program handles it itself."""
+
+    def told(*_: Any) -> None:
+        logger.warning("SIGTERM: the session ends after this step")
+        stop()
+
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, told)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def MonitoredTrainingSession(  # noqa: N802 (TensorFlow's name)
+    master: str = "",
+    is_chief: bool = True,
+    checkpoint_dir: Any = None,
+    scaffold: Scaffold | None = None,
+    hooks: Sequence[SessionRunHook] | None = None,
+    chief_only_hooks: Sequence[SessionRunHook] | None = None,
+    save_checkpoint_secs: Any = _DEFAULT,
+    save_summaries_steps: Any = _DEFAULT,
+    save_summaries_secs: Any = _DEFAULT,
+    config: Any = None,
+    stop_grace_period_secs: float = 120,
+    log_step_count_steps: int | None = 100,
+    max_wait_secs: float = 7200,
+    save_checkpoint_steps: Any = _DEFAULT,
+    summary_dir: Any = None,
+) -> MonitoredSession:
+    """A session for training: from the newest checkpoint of ``checkpoint_dir``, saved there again.
+
+    The chief saves checkpoints (every 600 seconds by default, at the beginning and at the end) and
+    summaries (every 100 steps); others wait for it. Ctrl-C and SIGTERM save and leave.
+
+    Example:
+        >>> with tf.train.MonitoredTrainingSession(checkpoint_dir="/tmp/model") as sess:
+        ...     while not sess.should_stop():
+        ...         sess.run(train_op)
+    """
+    if save_summaries_steps is _DEFAULT and save_summaries_secs is _DEFAULT:
+        save_summaries_steps, save_summaries_secs = 100, None
+    if save_checkpoint_secs is _DEFAULT and save_checkpoint_steps is _DEFAULT:
+        save_checkpoint_secs, save_checkpoint_steps = 600, None
+    summary_steps = None if save_summaries_steps is _DEFAULT else save_summaries_steps
+    summary_secs = None if save_summaries_secs is _DEFAULT else save_summaries_secs
+    checkpoint_secs = None if save_checkpoint_secs is _DEFAULT else save_checkpoint_secs
+    checkpoint_steps = None if save_checkpoint_steps is _DEFAULT else save_checkpoint_steps
+    scaffold = scaffold or Scaffold()
+    all_hooks = list(hooks or ())
+    if not is_chief:
+        worker = WorkerSessionCreator(scaffold, master, config, max_wait_secs)
+        return _TrainingSession(worker, all_hooks, stop_grace_period_secs)
+    folder = None if checkpoint_dir is None else os.fsdecode(os.fspath(checkpoint_dir))
+    all_hooks[:0] = list(chief_only_hooks or ())
+    logdir = folder if summary_dir is None else os.fsdecode(os.fspath(summary_dir))
+    if logdir:
+        if log_step_count_steps:
+            all_hooks.append(StepCounterHook(log_step_count_steps, output_dir=logdir))
+        if summary_steps or summary_secs:
+            all_hooks.append(
+                SummarySaverHook(summary_steps, summary_secs, output_dir=logdir, scaffold=scaffold)
+            )
+    if folder and (checkpoint_secs or checkpoint_steps):
+        all_hooks.append(
+            CheckpointSaverHook(folder, checkpoint_secs, checkpoint_steps, scaffold=scaffold)
+        )
+    chief = ChiefSessionCreator(scaffold, master, config, folder)
+    return _TrainingSession(chief, all_hooks, stop_grace_period_secs)
