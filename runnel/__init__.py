@@ -405,6 +405,7 @@ _CONFIG = "tensorboard.compat.proto.config_pb2"
 _EVENT = "tensorboard.compat.proto.event_pb2"
 _SUMMARY = "tensorboard.compat.proto.summary_pb2"
 _LAZY = {
+    "app": "runnel.app",
     "config": "runnel.config",
     "contrib": "runnel.contrib",
     "datasets": "runnel.datasets",
@@ -428,8 +429,11 @@ _LAZY = {
     "NodeDef": "tensorboard.compat.proto.node_def_pb2",
     "AttrValue": "tensorboard.compat.proto.attr_value_pb2",
     "NameAttrList": "tensorboard.compat.proto.attr_value_pb2",
+    "flags": "runnel.flags",
     "graph_util": "runnel.graph_util",
     "io": "runnel.io",
+    "logging": "runnel.logging",
+    "losses": "runnel.losses",
 }
 
 # Names of TensorFlow 0.12 that 1.15 does not have. Their first argument was a tag.

@@ -101,7 +101,7 @@ def test_a_namespace_lists_what_is_for_users(path):
         assert not name.startswith("_") and name not in ("Any", "annotations", "TYPE_CHECKING")
 
 
-@pytest.mark.parametrize("name", ["losses", "Ani", "runtim", "passe", "grap"])
+@pytest.mark.parametrize("name", ["losse", "Ani", "runtim", "passe", "grap"])
 def test_an_unknown_name_is_not_answered_with_an_internal_one(name):
     with pytest.raises(AttributeError) as caught:
         getattr(tf, name)

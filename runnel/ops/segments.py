@@ -25,7 +25,7 @@ NUMBERS = (
 REALS = "realnumbertype"
 
 
-class Reduction(NamedTuple):
+class SegmentReduction(NamedTuple):
     """How the elements of one segment combine, and the value of an empty one."""
 
     name: str
@@ -44,10 +44,10 @@ def _highest(dtype: np.dtype) -> Any:
     return np.iinfo(dtype).max if dtype.kind in "iu" else ml_dtypes.finfo(dtype).max
 
 
-SUM = Reduction("Sum", np.add, "add", NUMBERS, lambda dtype: 0)
-PROD = Reduction("Prod", np.multiply, "multiply", NUMBERS, lambda dtype: 1)
-MAX = Reduction("Max", np.maximum, "max", REALS, _lowest)
-MIN = Reduction("Min", np.minimum, "min", REALS, _highest)
+SUM = SegmentReduction("Sum", np.add, "add", NUMBERS, lambda dtype: 0)
+PROD = SegmentReduction("Prod", np.multiply, "multiply", NUMBERS, lambda dtype: 1)
+MAX = SegmentReduction("Max", np.maximum, "max", REALS, _lowest)
+MIN = SegmentReduction("Min", np.minimum, "min", REALS, _highest)
 
 
 def reduce_runs(ufunc: np.ufunc, out: np.ndarray, ids: np.ndarray, data: np.ndarray) -> None:
@@ -80,7 +80,7 @@ def _unsorted_dims(data: Tensor, segment_ids: Tensor, num_segments: Tensor) -> D
     return (None if count is None else int(count), *a[len(b) :])
 
 
-def _unsorted(reduction: Reduction) -> OpDef:
+def _unsorted(reduction: SegmentReduction) -> OpDef:
     op_def = register_op(
         f"UnsortedSegment{reduction.name}",
         inputs="data: T, segment_ids: Tindices, num_segments: Tnumsegments",

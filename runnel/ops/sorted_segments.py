@@ -21,7 +21,7 @@ from runnel.ops.segments import (
     PROD,
     REALS,
     SUM,
-    Reduction,
+    SegmentReduction,
     extreme_gradient,
     like_rows,
     product_gradient,
@@ -73,7 +73,7 @@ def _sorted(name: str, types: str, reduce: Callable[[np.ndarray, np.ndarray, int
     return op_def
 
 
-def _plain(reduction: Reduction, empty: int) -> Callable[[np.ndarray, np.ndarray, int], Any]:
+def _plain(reduction: SegmentReduction, empty: int) -> Callable[[np.ndarray, np.ndarray, int], Any]:
     def reduce(data: np.ndarray, ids: np.ndarray, count: int) -> np.ndarray:
         out = np.full((count, *data.shape[1:]), empty, data.dtype)
         reduce_runs(reduction.ufunc, out, ids, data)
