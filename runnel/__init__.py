@@ -430,6 +430,7 @@ _LAZY = {
     "AttrValue": "tensorboard.compat.proto.attr_value_pb2",
     "NameAttrList": "tensorboard.compat.proto.attr_value_pb2",
     "flags": "runnel.flags",
+    "gfile": "runnel.gfile",
     "graph_util": "runnel.graph_util",
     "io": "runnel.io",
     "logging": "runnel.logging",
