@@ -4,4 +4,5 @@ from __future__ import annotations
 
 from runnel.command_line import main
 
-main(prog_name="runnel")
+if __name__ == "__main__":
+    main(prog_name="runnel")

@@ -25,6 +25,7 @@ NAMESPACES = [
     "debugging",
     "errors",
     "graph_util",
+    "io.gfile",
     "initializers",
     "io",
     "layers",
