@@ -435,6 +435,7 @@ _LAZY = {
     "io": "runnel.io",
     "logging": "runnel.logging",
     "losses": "runnel.losses",
+    "metrics": "runnel.metrics",
 }
 
 # Names of TensorFlow 0.12 that 1.15 does not have. Their first argument was a tag.
