@@ -98,8 +98,8 @@ def test_what_cannot_be_removed_is_told_without_a_traceback(folder, monkeypatch)
 
 def test_it_runs_as_a_module_and_without_jax(folder):
     program = (
-        "import sys; sys.argv = ['runnel', 'cache']\n"
-        "try:\n    import runnel.__main__\n"
+        "import runpy, sys; sys.argv = ['runnel', 'cache']\n"
+        "try:\n    runpy.run_module('runnel', run_name='__main__')\n"
         "finally:\n    assert 'jax' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
