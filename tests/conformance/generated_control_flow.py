@@ -96,8 +96,13 @@ class Failure(Exception):
 
 
 def check(program: Program, ways: Iterable[str] = WAYS) -> bool:
-    """Raises :class:`Failure`; False when TensorFlow's values are no numbers to compare with."""
-    expected = expected_of(program)
+    """Raises :class:`Failure`; False when TensorFlow has no numbers to compare with."""
+    try:
+        expected = expected_of(program)
+    except TypeError as error:
+        if "IndexedSlices" in str(error):  # which some of its gradients do not take
+            return False
+        raise
     if not all(np.isfinite(value).all() for values in expected[0] for value in values):
         return False
     try:
