@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -101,14 +102,25 @@ def test_64_bit_types_work_in_both_tiers_and_jax_is_not_reconfigured():
 
     x = tf.placeholder(tf.float64, [2])
     n = tf.constant(2**40, tf.int64)
-    for level in (INTERPRETED, COMPILED):
-        with session(level) as sess:
-            values = sess.run([x * 2.0, n + 1], {x: [1e300, 1.0]})
-            assert values[0].dtype == np.float64 and values[0][0] == 2e300
-            assert values[1] == 2**40 + 1 and values[1].dtype == np.int64
-    # The user's own JAX code sees JAX's defaults.
-    assert jnp.arange(3).dtype == jnp.int32
-    assert jax.jit(lambda a: a * 2.0)(1.0).dtype == jnp.float32
+    outcomes, y = [], x * 2.0
+    graph, more = tf.get_default_graph(), n + 1
+
+    def run() -> None:
+        for level in (INTERPRETED, COMPILED):
+            with session(level, graph) as sess:
+                outcomes.append(sess.run([y, more], {x: [1e300, 1.0]}))
+        # The user's own JAX code sees JAX's defaults.
+        outcomes.append((jnp.arange(3).dtype, jax.config.jax_enable_x64))
+
+    # JAX's setting is the thread's: an interrupt in another test may have left this one another.
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    *values, defaults = outcomes
+    for found in values:
+        assert found[0].dtype == np.float64 and found[0][0] == 2e300
+        assert found[1] == 2**40 + 1 and found[1].dtype == np.int64
+    assert len(values) == 2 and defaults == (jnp.int32, False)
 
 
 def test_import_runnel_does_not_import_jax_or_protocol_buffers():
