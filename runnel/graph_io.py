@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from runnel.checkpoint.whole_file import write_whole
 from runnel.graph.graph import Graph
 
 
@@ -35,21 +35,5 @@ def write_graph(
     else:
         content = graph_def.SerializeToString()
     path = Path(logdir) / name
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, content)
     return str(path)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file that appears complete or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)  # mkstemp's files are private
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

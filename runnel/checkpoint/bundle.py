@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from collections.abc import Iterable, Iterator
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from runnel.checkpoint.ordered_code import slice_key
 from runnel.checkpoint.protos import message
 from runnel.checkpoint.table import TableReader, TableWriter, parse
 from runnel.checkpoint.tensor_slice import TensorSlice, assembled
+from runnel.checkpoint.whole_file import appearing
 from runnel.graph import dtypes
 from runnel.graph.dtypes import DType, as_dtype
 from runnel.graph.errors import DataLossError, InvalidArgumentError, NotFoundError
@@ -43,20 +43,6 @@ def data_file(prefix: str, shard: int, shards: int) -> str:
 def index_file(prefix: str) -> str:
     """The name of the file that says what is where."""
     return f"{prefix}.index"
-
-
-@contextlib.contextmanager
-def appearing(path: str) -> Iterator[BinaryIO]:
-    """A file to write that has its name when the block has ended, and is gone if that failed."""
-    temporary = f"{path}.tempstate{secrets.randbits(63)}"
-    try:
-        with open(temporary, "wb") as file:
-            yield file
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
 
 
 class BundleWriter:

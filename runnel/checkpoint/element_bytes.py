@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from runnel.checkpoint.checksum import chunks, extend, masked
-from runnel.checkpoint.table import read_varint
+from runnel.checkpoint.varint import read_varint, varint
 from runnel.graph import dtypes
 from runnel.graph.dtypes import DType
 from runnel.graph.errors import DataLossError
@@ -27,18 +27,10 @@ def pieces(array: np.ndarray, dtype: DType) -> Iterator[bytes]:
         yield from chunks(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
 
 
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*out, number])
-
-
 def _strings(array: np.ndarray) -> Iterator[bytes]:
     """The lengths, their checksum, and the bytes of all strings."""
     texts = [_as_bytes(text) for text in array.reshape(-1)]
-    yield b"".join(_varint(len(text)) for text in texts)
+    yield b"".join(varint(len(text)) for text in texts)
     yield struct.pack("<I", masked(_length_checksum(map(len, texts))))
     yield b"".join(texts)
 

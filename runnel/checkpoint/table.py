@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from runnel.checkpoint.checksum import extend, masked
+from runnel.checkpoint.varint import read_varint, varint
 from runnel.graph.errors import DataLossError, UnimplementedError
 
 _MAGIC = 0xDB4775248B80FB57
@@ -20,28 +21,6 @@ _FOOTER = 48
 _TRAILER = 5
 _BLOCK = 256 << 10
 _RESTART = 16
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """A number of at most 64 bits at ``position``, and where what follows it begins."""
-    number = shift = 0
-    while position < len(data) and shift < 70:
-        byte = data[position]
-        position += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number, position
-        shift += 7
-    raise DataLossError(None, None, "a number is cut off")
 
 
 class _BlockWriter:
@@ -61,7 +40,7 @@ class _BlockWriter:
             most = min(len(key), len(self._last))
             while shared < most and key[shared] == self._last[shared]:
                 shared += 1
-        self._data += _varint(shared) + _varint(len(key) - shared) + _varint(len(value))
+        self._data += varint(shared) + varint(len(key) - shared) + varint(len(value))
         self._data += key[shared:] + value
         self._count += 1
         self._last = key
@@ -104,7 +83,7 @@ class TableWriter:
         content = block.finish() + b"\0"  # not compressed
         checksum = struct.pack("<I", masked(extend(0, content)))
         self._file.write(content + checksum)
-        handle = _varint(self._offset) + _varint(len(content) - 1)
+        handle = varint(self._offset) + varint(len(content) - 1)
         self._offset += len(content) + len(checksum)
         return handle
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from runnel.checkpoint.bundle import appearing
 from runnel.checkpoint.ordered_code import slice_key
 from runnel.checkpoint.protos import message
 from runnel.checkpoint.table import TableReader, TableWriter, parse
 from runnel.checkpoint.tensor_slice import TensorSlice, assembled
+from runnel.checkpoint.whole_file import appearing
 from runnel.graph.dtypes import DType, as_dtype
 from runnel.graph.errors import DataLossError, InvalidArgumentError, NotFoundError
 from runnel.graph.tensor_proto import decode_array, encode_values

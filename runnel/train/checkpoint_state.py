@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import logging
 import os
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from runnel.checkpoint.bundle import index_file
 from runnel.checkpoint.protos import message
 from runnel.checkpoint.reading import checkpoint_exists as exists
-from runnel.graph_io import write_whole
+from runnel.checkpoint.whole_file import write_whole
 
 logger = logging.getLogger("runnel")
 
@@ -98,7 +97,6 @@ def update_checkpoint_state(
         )
     from google.protobuf import text_format
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, text_format.MessageToString(state).encode())
 
 
@@ -186,8 +184,3 @@ def remove_checkpoint(
         files += glob.glob(prefix)
     for file in files:
         Path(file).unlink(missing_ok=True)
-
-
-def now() -> float:
-    """The time of a checkpoint."""
-    return time.time()

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from runnel.checkpoint.whole_file import write_whole
 from runnel.graph.collections import GraphKeys
 from runnel.graph.graph import Graph, get_default_graph
 from runnel.graph.import_graph_def import import_graph_def
 from runnel.graph.operation import Operation, Tensor
-from runnel.graph_io import write_whole
 from runnel.train.saver import Saver
 from runnel.variables.proto_names import add_scope, strip_scope
 from runnel.variables.variable import Variable
@@ -136,7 +136,6 @@ def _write(path: Path, found: Any, as_text: bool) -> None:
         content = text_format.MessageToString(found).encode()
     else:
         content = found.SerializeToString()
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, content)
 
 
