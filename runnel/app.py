@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from absl import flags as _absl
+
 from runnel import flags
 
 __all__ = ["flags", "run"]
@@ -14,7 +16,8 @@ __all__ = ["flags", "run"]
 def run(main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | None = None) -> None:
     """Parses the flags, calls ``main`` (the program's, by default) and exits with what it returns.
 
-    ``main`` is given the arguments that are no flags, the program's name first.
+    ``main`` is given the other arguments, the program's name first; as in TensorFlow, a flag that
+    nobody has defined is one of them.
 
     Example:
         >>> tf.app.flags.DEFINE_integer("steps", 1000, "how many steps to train")
@@ -29,8 +32,10 @@ def run(main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | No
 
 
 def _parsed(arguments: list[str]) -> list[str]:
-    """The arguments that are no flags; a flag that nobody has defined is an error that says so."""
-    return flags.FLAGS(arguments)
+    try:
+        return flags.FLAGS(arguments, known_only=True)
+    except _absl.Error as error:
+        sys.exit(f"{arguments[0]}: {error}\nPass --help to see the flags.")
 
 
 def __dir__() -> list[str]:

@@ -46,10 +46,29 @@ def test_a_program_has_its_flags_and_says_what_it_does(tmp_path):
     assert "program.py:12] steps = 7" in done.stderr and "not shown" not in done.stderr
 
 
-def test_a_flag_that_nobody_has_defined_is_told(tmp_path):
-    done = run(tmp_path, "--stepz=7")
+def test_a_flag_that_nobody_has_defined_is_an_argument(tmp_path):
+    done = run(tmp_path, "--stepz=7", "--name=mine")
+    assert done.returncode == 4, done.stderr
+    assert done.stdout == "mine False ['--stepz=7']\n"
+
+
+def test_a_bad_value_of_a_flag_is_told(tmp_path):
+    done = run(tmp_path, "--steps=many")
     assert done.returncode == 1
-    assert "stepz" in done.stderr and "steps" in done.stderr
+    assert "--steps=many" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_flags_are_there_without_an_app(tmp_path):
+    script = tmp_path / "plain.py"
+    script.write_text(
+        "import runnel as tf\n"
+        "tf.flags.DEFINE_float(flag_name='rate', default_value=0.1, docstring='how fast')\n"
+        "print(tf.flags.FLAGS.rate, 'rate' in tf.flags.FLAGS)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script), "--rate=0.5"], capture_output=True, text=True, timeout=100
+    )
+    assert done.stdout == "0.5 True\n", done.stderr
 
 
 @pytest.fixture

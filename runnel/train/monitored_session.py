@@ -29,6 +29,8 @@ logger = logging.getLogger("runnel")
 
 _LOST = (errors.AbortedError, errors.UnavailableError)
 """Errors after which another session may succeed."""
+_PAUSE_SECONDS = 1.0
+"""How long a session that was lost while it began waits before it tries again."""
 _DEFAULT = object()
 
 
@@ -138,7 +140,9 @@ class _MonitoredSession:
                 if not self._recovers:
                     raise
                 logger.info("A session was lost while it began; another one is made: %s", error)
-                self._leave()
+                with contextlib.suppress(*_LOST):
+                    self._leave()
+                threading.Event().wait(_PAUSE_SECONDS)  # for who is not there yet
 
     def _leave(self) -> None:
         """Stops the threads of the session, and closes it."""
@@ -188,9 +192,8 @@ class _MonitoredSession:
                 if not self._recovers:
                     raise
                 logger.info("A session was lost; another one goes on: %s", error)
-                with contextlib.suppress(Exception):
+                with contextlib.suppress(*_LOST):  # of its other threads
                     self._leave()
-                self._sess = None
             except Exception as error:
                 # What ended the input is the cause, not that a queue was closed for it.
                 if self._coord is not None and not isinstance(error, errors.OutOfRangeError):
