@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -402,6 +403,7 @@ def test_an_exception_in_a_python_function_releases_the_locks(level, raised):
 
 _INTERRUPTED = """
 import random, signal, sys, threading, time
+import jax
 import numpy as np
 import runnel as tf
 
@@ -470,3 +472,51 @@ def test_an_interrupt_at_any_moment_leaves_whole_state_and_no_lock(level, checke
         check=False,
     )
     assert result.stdout.strip() == "whole", result.stderr[-2000:]
+
+
+@pytest.mark.parametrize("moment", ["on", "off"])
+@pytest.mark.parametrize("level", [COMPILED])
+def test_an_interrupt_while_jax_switches_its_types_leaves_them_as_they_were(
+    level, moment, monkeypatch
+):
+    """JAX does that in Python code, where an interrupt may come before or after it has."""
+    real = jax.enable_x64
+    v = tf.Variable(1.0)
+    add = v.assign_add(1.0).op
+
+    class Interrupted:
+        def __init__(self, value):
+            self._inner = real(value)
+            self._value = value
+
+        def __enter__(self):
+            self._inner.__enter__()
+            if self._value and moment == "on":
+                raise KeyboardInterrupt
+
+        def __exit__(self, *error):
+            if moment == "off":
+                raise KeyboardInterrupt  # before it is switched off
+            self._inner.__exit__(*error)
+
+    def run() -> None:
+        with session(level) as sess:
+            sess.run(v.initializer)
+            sess.run(add)
+            with monkeypatch.context() as patch:
+                patch.setattr(jax, "enable_x64", Interrupted)
+                with pytest.raises(KeyboardInterrupt):
+                    sess.run(add)
+            found.append((jax.config.jax_enable_x64, float(sess.run(v))))
+
+    found: list[Any] = []
+    graph = tf.get_default_graph()
+    thread = threading.Thread(target=lambda: graph_run(graph, run))
+    thread.start()
+    thread.join()
+    assert found == [(False, 2.0 if moment == "on" else 3.0)]
+
+
+def graph_run(graph: tf.Graph, function: Any) -> None:
+    with graph.as_default():
+        function()

@@ -26,7 +26,7 @@ from runnel.runtime.compile.spare_buffers import SpareBuffers
 from runnel.runtime.compile.unconfirmed import Unconfirmed
 from runnel.runtime.compile.watch import CompiledRun, await_array, was_interrupted
 from runnel.runtime.devices.devices import xla_device
-from runnel.runtime.devices.transfer import put
+from runnel.runtime.devices.transfer import has_wide_types, put, restore_types
 from runnel.runtime.interpret.segment_state import Reshaped, SegmentState
 from runnel.runtime.state.cell import Cell, Undo
 from runnel.runtime.state.pack import Row
@@ -282,6 +282,7 @@ def _call_and_store(
     """
     results: list[Any] = []
     interrupt: BaseException | None = None
+    types = has_wide_types()
     while True:
         try:
             if not results:
@@ -291,6 +292,7 @@ def _call_and_store(
             deque(map(setattr, cells, itertools.repeat("held"), values), 0)
             break
         except BaseException as error:
+            restore_types(types)
             if not results:
                 raise
             interrupt = error
