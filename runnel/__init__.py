@@ -436,6 +436,7 @@ _LAZY = {
     "logging": "runnel.logging",
     "losses": "runnel.losses",
     "metrics": "runnel.metrics",
+    "python_io": "runnel.python_io",
 }
 
 # Names of TensorFlow 0.12 that 1.15 does not have. Their first argument was a tag.

@@ -59,6 +59,14 @@ def _local(path: str) -> str:
     return path.removeprefix("file://")
 
 
+def open_binary(path: Any, mode: str = "rb") -> Any:
+    """The file of ``path``, opened for bytes; errors are TensorFlow's."""
+    name = _text(path)
+    with _translated(name):
+        remote = _remote(name)
+        return open(_local(name), mode) if remote is None else remote.open(name, mode)
+
+
 class GFile:
     """A file, opened when it is first read or written.
 
@@ -84,13 +92,8 @@ class GFile:
 
     def _opened(self) -> Any:
         if self._file is None:
-            with _translated(self._name):
-                remote = _remote(self._name)
-                mode = self._mode if "b" in self._mode else f"{self._mode}b"
-                if remote is not None:
-                    self._file = remote.open(self._name, mode)
-                else:
-                    self._file = open(_local(self._name), mode)  # noqa: SIM115 (close closes it)
+            mode = self._mode if "b" in self._mode else f"{self._mode}b"
+            self._file = open_binary(self._name, mode)
         return self._file
 
     def _require(self, allowed: str, what: str) -> Any:

@@ -34,6 +34,7 @@ NAMESPACES = [
     "math",
     "nn",
     "nn.rnn_cell",
+    "python_io",
     "queue",
     "random",
     "summary",

@@ -11,7 +11,7 @@ import time
 import weakref
 from typing import Any
 
-from runnel.events.records import framed
+from runnel.records.framing import framed
 
 logger = logging.getLogger("runnel")
 

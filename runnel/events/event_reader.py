@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from runnel.events.records import RecordReader
 from runnel.graph import errors
+from runnel.records.record_reader import RecordReader
 
 
 class EventReader:

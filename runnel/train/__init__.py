@@ -110,16 +110,24 @@ __all__ = [
     "AdagradDAOptimizer",
     "AdagradOptimizer",
     "AdamOptimizer",
+    "BytesList",  # noqa: F822 (made by __getattr__)
     "CheckpointSaverHook",
     "CheckpointSaverListener",
     "ChiefSessionCreator",
     "Coordinator",
+    "Example",  # noqa: F822 (made by __getattr__)
     "ExponentialMovingAverage",
+    "Feature",  # noqa: F822 (made by __getattr__)
+    "FeatureList",  # noqa: F822 (made by __getattr__)
+    "FeatureLists",  # noqa: F822 (made by __getattr__)
+    "Features",  # noqa: F822 (made by __getattr__)
     "FeedFnHook",
     "FinalOpsHook",
+    "FloatList",  # noqa: F822 (made by __getattr__)
     "FtrlOptimizer",
     "GlobalStepWaiterHook",
     "GradientDescentOptimizer",
+    "Int64List",  # noqa: F822 (made by __getattr__)
     "LBFGSOptimizer",
     "LBFGSResult",
     "LoggingTensorHook",
@@ -139,6 +147,7 @@ __all__ = [
     "SaverDef",  # noqa: F822 (made by __getattr__)
     "Scaffold",
     "SecondOrStepTimer",
+    "SequenceExample",  # noqa: F822 (made by __getattr__)
     "SessionCreator",
     "SessionManager",
     "SessionRunArgs",
@@ -200,13 +209,23 @@ __all__ = [
 ]
 
 
+_EXAMPLES = "runnel.records.example_protos"
+_MESSAGES = {
+    "SaverDef": "tensorboard.compat.proto.saver_pb2",
+    **dict.fromkeys(
+        ("BytesList", "Example", "Feature", "FeatureList", "FeatureLists", "Features"), _EXAMPLES
+    ),
+    **dict.fromkeys(("FloatList", "Int64List", "SequenceExample"), _EXAMPLES),
+}
+
+
 def __getattr__(name: str) -> Any:
     """Messages, loaded when used: protocol buffers take a while."""
-    if name != "SaverDef":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from tensorboard.compat.proto.saver_pb2 import SaverDef
+    from importlib import import_module
 
-    return SaverDef
+    if name not in _MESSAGES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MESSAGES[name]), name)
 
 
 def __dir__() -> list[str]:

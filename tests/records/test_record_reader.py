@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import runnel as tf
 from runnel.checkpoint.checksum import extend, masked
-from runnel.events.records import RecordReader, framed
+from runnel.records.framing import framed
+from runnel.records.record_reader import RecordReader
 
 
 def read_all(path):
