@@ -77,6 +77,11 @@ from runnel.graph.operation import Operation, Tensor
 from runnel.graph.random_seed import get_seed, set_random_seed
 from runnel.graph.registry import OpDef, get_op_def, register_op, registered_ops
 from runnel.graph.shapes import Dimension, TensorShape, dimension_value
+from runnel.graph.sparse_tensor import (
+    SparseTensor,
+    SparseTensorValue,
+    convert_to_tensor_or_sparse_tensor,
+)
 from runnel.graph.tensor_proto import make_ndarray, make_tensor_proto
 from runnel.memory import keep_freed_memory_if_asked as _keep_freed_memory_if_asked
 from runnel.ops import checkpoints as _checkpoints  # graphs with a Saver have these
@@ -225,6 +230,7 @@ from runnel.ops.elementwise import (
     square,
     tanh,
 )
+from runnel.ops.files import matching_files, read_file, write_file
 from runnel.ops.fill import fill, ones, ones_like, zeros, zeros_like
 from runnel.ops.gather import batch_gather, gather, gather_nd
 from runnel.ops.gather_tree import gather_tree_op as _gather_tree_op  # so that it is registered
@@ -242,6 +248,16 @@ from runnel.ops.matmul import matmul
 from runnel.ops.norms import cross, norm, trace
 from runnel.ops.one_hot import one_hot
 from runnel.ops.padding import pad, tile
+from runnel.ops.parsing.decode_csv import decode_csv
+from runnel.ops.parsing.decode_raw import decode_compressed, decode_raw
+from runnel.ops.parsing.feature_kinds import (
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    SparseFeature,
+    VarLenFeature,
+)
+from runnel.ops.parsing.parse_example import parse_example, parse_single_example
+from runnel.ops.parsing.parse_sequence_example import parse_single_sequence_example
 from runnel.ops.partition import dynamic_partition, dynamic_stitch
 from runnel.ops.printing import Print
 from runnel.ops.printing import print_values as print  # noqa: A004 (TensorFlow's name)
@@ -297,6 +313,7 @@ from runnel.ops.segments import (
     unsorted_segment_sum,
 )
 from runnel.ops.selection import where, where_v2
+from runnel.ops.serialized_tensor import decode_json_example, parse_tensor, serialize_tensor
 from runnel.ops.slicing import slice
 from runnel.ops.sorted_segments import (
     segment_max,
@@ -313,6 +330,42 @@ from runnel.ops.space import (
     space_to_batch,
     space_to_batch_nd,
     space_to_depth,
+)
+from runnel.ops.sparse.arithmetic import sparse_add, sparse_maximum, sparse_minimum
+from runnel.ops.sparse.arranging import (
+    sparse_reorder,
+    sparse_reset_shape,
+    sparse_reshape,
+    sparse_retain,
+    sparse_transpose,
+)
+from runnel.ops.sparse.dense import sparse_tensor_to_dense, sparse_to_dense, sparse_to_indicator
+from runnel.ops.sparse.masking import sparse_mask
+from runnel.ops.sparse.matmul import sparse_tensor_dense_matmul
+from runnel.ops.sparse.merging import sparse_merge
+from runnel.ops.sparse.pieces import (
+    sparse_concat,
+    sparse_fill_empty_rows,
+    sparse_slice,
+    sparse_split,
+)
+from runnel.ops.sparse.placeholder import sparse_placeholder
+from runnel.ops.sparse.reducing import (
+    sparse_reduce_max,
+    sparse_reduce_max_sparse,
+    sparse_reduce_sum,
+    sparse_reduce_sum_sparse,
+    sparse_softmax,
+)
+from runnel.ops.sparse.serialization import (
+    deserialize_many_sparse,
+    serialize_many_sparse,
+    serialize_sparse,
+)
+from runnel.ops.sparse_segments import (
+    sparse_segment_mean,
+    sparse_segment_sqrt_n,
+    sparse_segment_sum,
 )
 from runnel.ops.special_functions import digamma, erf, erfc, lbeta, lgamma, polygamma, zeta
 from runnel.ops.splitting import split, unstack
@@ -437,6 +490,7 @@ _LAZY = {
     "losses": "runnel.losses",
     "metrics": "runnel.metrics",
     "python_io": "runnel.python_io",
+    "sparse": "runnel.sparse",
 }
 
 # Names of TensorFlow 0.12 that 1.15 does not have. Their first argument was a tag.

@@ -2,21 +2,61 @@
 
 from runnel import gfile
 from runnel.graph_io import write_graph
+from runnel.ops.files import matching_files, read_file, write_file
+from runnel.ops.parsing.decode_csv import decode_csv
+from runnel.ops.parsing.decode_raw import decode_compressed, decode_raw
+from runnel.ops.parsing.feature_kinds import (
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    SparseFeature,
+    VarLenFeature,
+)
+from runnel.ops.parsing.parse_example import parse_example, parse_single_example
+from runnel.ops.parsing.parse_sequence_example import (
+    parse_sequence_example,
+    parse_single_sequence_example,
+)
 from runnel.ops.queues.queues import PaddingFIFOQueue, PriorityQueue, QueueBase, RandomShuffleQueue
+from runnel.ops.serialized_tensor import decode_json_example, parse_tensor, serialize_tensor
+from runnel.ops.sparse.serialization import (
+    deserialize_many_sparse,
+    serialize_many_sparse,
+    serialize_sparse,
+)
 from runnel.records.compression import TFRecordCompressionType, TFRecordOptions
 from runnel.records.record_reader import tf_record_iterator
 from runnel.records.record_writer import TFRecordWriter
 
 __all__ = [
+    "FixedLenFeature",
+    "FixedLenSequenceFeature",
     "PaddingFIFOQueue",
     "PriorityQueue",
     "QueueBase",
     "RandomShuffleQueue",
+    "SparseFeature",
     "TFRecordCompressionType",
     "TFRecordOptions",
     "TFRecordWriter",
+    "VarLenFeature",
+    "decode_compressed",
+    "decode_csv",
+    "decode_json_example",
+    "decode_raw",
+    "deserialize_many_sparse",
     "gfile",
+    "matching_files",
+    "parse_example",
+    "parse_sequence_example",
+    "parse_single_example",
+    "parse_single_sequence_example",
+    "parse_tensor",
+    "read_file",
+    "serialize_many_sparse",
+    "serialize_sparse",
+    "serialize_tensor",
     "tf_record_iterator",
+    "write_file",
     "write_graph",
 ]
 

@@ -37,6 +37,7 @@ NAMESPACES = [
     "python_io",
     "queue",
     "random",
+    "sparse",
     "summary",
     "test",
     "train",

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from runnel.graph.indexed_slices import IndexedSlices
+from runnel.graph.sparse_tensor import SparseTensor, sparse_parts
 
 
 def is_nested(value: Any) -> bool:
     """True for what :func:`flatten` looks into."""
-    return isinstance(value, list | tuple | dict | IndexedSlices)
+    return isinstance(value, list | tuple | dict | IndexedSlices | SparseTensor)
 
 
 def _parts(value: Any) -> list[Any]:
@@ -19,6 +20,8 @@ def _parts(value: Any) -> list[Any]:
     if isinstance(value, IndexedSlices):
         parts = [value.values, value.indices, value.dense_shape]
         return [part for part in parts if part is not None]
+    if isinstance(value, SparseTensor):
+        return list(sparse_parts(value))
     return list(value)
 
 
@@ -51,6 +54,8 @@ def _pack(structure: Any, leaves: Iterator[Any]) -> Any:
         return parts
     if isinstance(structure, IndexedSlices):
         return IndexedSlices(*parts)
+    if isinstance(structure, SparseTensor):
+        return SparseTensor(*parts)
     if hasattr(structure, "_fields"):
         return type(structure)(*parts)
     return tuple(parts)

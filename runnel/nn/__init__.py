@@ -91,6 +91,7 @@ from runnel.ops.sampling.likelihood import (
 )
 from runnel.ops.softmax import log_softmax, softmax
 from runnel.ops.space import depth_to_space, space_to_batch, space_to_depth
+from runnel.ops.sparse.embedding import embedding_lookup_sparse, safe_embedding_lookup_sparse
 from runnel.ops.top_k import in_top_k, top_k
 
 __all__ = [
@@ -130,6 +131,8 @@ __all__ = [
     "dynamic_rnn",
     "elu",
     "embedding_lookup",
+    "embedding_lookup_sparse",
+    "safe_embedding_lookup_sparse",
     "erosion2d",
     "fused_batch_norm",
     "gelu",

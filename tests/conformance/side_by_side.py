@@ -19,7 +19,7 @@ import runnel
 from tests.both_tiers import run_both
 
 
-def _tensorflow() -> Any:
+def tensorflow() -> Any:
     import tensorflow.compat.v1 as tf
 
     tf.disable_v2_behavior()
@@ -90,7 +90,7 @@ def compare(
     ``shapes`` are the placeholders' static shapes (those of the arrays unless given); ``order``
     is the highest order of derivatives to compare.
     """
-    tf = _tensorflow()
+    tf = tensorflow()
 
     def run_tensorflow(fetches: Any, feed: Any) -> Any:
         # Without its graph optimizer, which computes some constants in another way.
@@ -160,7 +160,7 @@ def compare_names(
 ) -> None:
     """Asserts that operations whose type matches the pattern ``types`` have TensorFlow's names."""
     found = []
-    for tf in (runnel, _tensorflow()):
+    for tf in (runnel, tensorflow()):
         with tf.Graph().as_default() as graph:
             shapes = options.get("shapes") or [a.shape for a in arrays]
             build(tf, *(tf.placeholder(a.dtype, s) for a, s in zip(arrays, shapes, strict=True)))

@@ -21,8 +21,10 @@ from tests.conformance.op_examples import (
     elementwise,
     files,
     neural,
+    parsing,
     queues,
     random,
+    sparse,
     state,
     summaries,
     training,
@@ -47,7 +49,7 @@ NOT_EXCHANGED = {
 }
 EXAMPLES: dict[str, Any] = {}
 FAMILIES = (elementwise, arrays, neural, state, effects, random, control_flow, queues)
-for family in (*FAMILIES, files, summaries, training):
+for family in (*FAMILIES, files, parsing, sparse, summaries, training):
     EXAMPLES |= family.EXAMPLES
 
 REGISTERED = sorted(runnel.registered_ops())

@@ -9,6 +9,7 @@ from typing import Any
 from runnel.graph.graph import Graph
 from runnel.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from runnel.graph.operation import Operation, Tensor
+from runnel.graph.sparse_tensor import SparseTensor, SparseTensorValue, sparse_parts
 
 Rebuild = Callable[[Callable[[Any], Any]], Any]
 
@@ -141,4 +142,9 @@ register_session_run_conversion_functions(
     IndexedSlices,
     lambda slices: (_components(slices), lambda values: IndexedSlicesValue(*values)),
     lambda slices, value: list(zip(_components(slices), value, strict=False)),
+)
+register_session_run_conversion_functions(
+    SparseTensor,
+    lambda sparse: (sparse_parts(sparse), lambda values: SparseTensorValue(*values)),
+    lambda sparse, value: list(zip(sparse_parts(sparse), value, strict=True)),
 )

@@ -1,0 +1,1 @@
+"""Operations that turn bytes into tensors, and back."""
