@@ -371,6 +371,16 @@ from runnel.ops.special_functions import digamma, erf, erfc, lbeta, lgamma, poly
 from runnel.ops.splitting import split, unstack
 from runnel.ops.strided_slice import strided_slice
 from runnel.ops.string_join import string_join
+from runnel.ops.strings import unicode as _unicode  # so that it is registered
+from runnel.ops.strings.characters import string_strip, substr
+from runnel.ops.strings.conversions import as_string, decode_base64, encode_base64, string_to_number
+from runnel.ops.strings.hash_buckets import (
+    string_to_hash_bucket,
+    string_to_hash_bucket_fast,
+    string_to_hash_bucket_strong,
+)
+from runnel.ops.strings.regular_expressions import regex_replace
+from runnel.ops.strings.splitting import reduce_join, string_split
 from runnel.ops.tensordot import tensordot
 from runnel.ops.transposition import invert_permutation, matrix_transpose, transpose
 from runnel.ops.trigonometry import acos, acosh, asin, asinh, atan, atanh, cos, cosh, sin, sinh, tan
@@ -491,6 +501,7 @@ _LAZY = {
     "metrics": "runnel.metrics",
     "python_io": "runnel.python_io",
     "sparse": "runnel.sparse",
+    "strings": "runnel.strings",
 }
 
 # Names of TensorFlow 0.12 that 1.15 does not have. Their first argument was a tag.

@@ -23,6 +23,7 @@ from runnel.ops.sparse.serialization import (
     serialize_many_sparse,
     serialize_sparse,
 )
+from runnel.ops.strings.conversions import decode_base64, encode_base64
 from runnel.records.compression import TFRecordCompressionType, TFRecordOptions
 from runnel.records.record_reader import tf_record_iterator
 from runnel.records.record_writer import TFRecordWriter
@@ -39,11 +40,13 @@ __all__ = [
     "TFRecordOptions",
     "TFRecordWriter",
     "VarLenFeature",
+    "decode_base64",
     "decode_compressed",
     "decode_csv",
     "decode_json_example",
     "decode_raw",
     "deserialize_many_sparse",
+    "encode_base64",
     "gfile",
     "matching_files",
     "parse_example",

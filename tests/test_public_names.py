@@ -38,6 +38,7 @@ NAMESPACES = [
     "queue",
     "random",
     "sparse",
+    "strings",
     "summary",
     "test",
     "train",

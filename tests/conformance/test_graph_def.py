@@ -26,6 +26,7 @@ from tests.conformance.op_examples import (
     random,
     sparse,
     state,
+    strings,
     summaries,
     training,
 )
@@ -49,7 +50,7 @@ NOT_EXCHANGED = {
 }
 EXAMPLES: dict[str, Any] = {}
 FAMILIES = (elementwise, arrays, neural, state, effects, random, control_flow, queues)
-for family in (*FAMILIES, files, parsing, sparse, summaries, training):
+for family in (*FAMILIES, files, parsing, sparse, strings, summaries, training):
     EXAMPLES |= family.EXAMPLES
 
 REGISTERED = sorted(runnel.registered_ops())

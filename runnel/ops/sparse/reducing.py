@@ -183,8 +183,10 @@ def _all_axes(sparse: SparseTensor, axis: Any) -> Any:
     return positions(0, get_op_def("Size")(sparse.dense_shape), 1)
 
 
-def _either(new: Any, old: Any) -> Any:
-    return old if new is None else new
+def _reduced(op_def: OpDef, sp_input: Any, axis: Any, old_axis: Any, keep: Any) -> Any:
+    sparse = as_sparse(sp_input)
+    axes = _all_axes(sparse, old_axis if axis is None else axis)
+    return op_def(sparse.indices, sparse.values, sparse.dense_shape, axes, keep_dims=bool(keep))
 
 
 def sparse_reduce_sum(
@@ -199,15 +201,7 @@ def sparse_reduce_sum(
     Example:
         >>> tf.sparse.reduce_sum(tf.SparseTensor([[0, 0], [0, 2]], [1, 1], [2, 3]), 1)  # [2, 0]
     """
-    sparse = as_sparse(sp_input)
-    axes = _all_axes(sparse, _either(axis, reduction_axes))
-    return sum_op(
-        sparse.indices,
-        sparse.values,
-        sparse.dense_shape,
-        axes,
-        keep_dims=bool(_either(keepdims, keep_dims)),
-    )
+    return _reduced(sum_op, sp_input, axis, reduction_axes, keepdims or keep_dims)
 
 
 def sparse_reduce_sum_sparse(
@@ -218,11 +212,9 @@ def sparse_reduce_sum_sparse(
     keep_dims: bool | None = None,
 ) -> SparseTensor:
     """Sums over ``axis``, or over everything, as a sparse tensor."""
-    sparse = as_sparse(sp_input)
-    axes = _all_axes(sparse, _either(axis, reduction_axes))
-    keep = bool(_either(keepdims, keep_dims))
-    parts = sum_sparse_op(sparse.indices, sparse.values, sparse.dense_shape, axes, keep_dims=keep)
-    return SparseTensor(*parts)
+    return SparseTensor(
+        *_reduced(sum_sparse_op, sp_input, axis, reduction_axes, keepdims or keep_dims)
+    )
 
 
 def sparse_reduce_max(
@@ -233,15 +225,7 @@ def sparse_reduce_max(
     keep_dims: bool | None = None,
 ) -> Tensor:
     """Maxima, of the elements that are there, over ``axis`` or everything, as a dense tensor."""
-    sparse = as_sparse(sp_input)
-    axes = _all_axes(sparse, _either(axis, reduction_axes))
-    return max_op(
-        sparse.indices,
-        sparse.values,
-        sparse.dense_shape,
-        axes,
-        keep_dims=bool(_either(keepdims, keep_dims)),
-    )
+    return _reduced(max_op, sp_input, axis, reduction_axes, keepdims or keep_dims)
 
 
 def sparse_reduce_max_sparse(
@@ -252,11 +236,9 @@ def sparse_reduce_max_sparse(
     keep_dims: bool | None = None,
 ) -> SparseTensor:
     """Maxima, of the elements that are there, over ``axis`` or everything, as a sparse tensor."""
-    sparse = as_sparse(sp_input)
-    axes = _all_axes(sparse, _either(axis, reduction_axes))
-    keep = bool(_either(keepdims, keep_dims))
-    parts = max_sparse_op(sparse.indices, sparse.values, sparse.dense_shape, axes, keep_dims=keep)
-    return SparseTensor(*parts)
+    return SparseTensor(
+        *_reduced(max_sparse_op, sp_input, axis, reduction_axes, keepdims or keep_dims)
+    )
 
 
 def sparse_softmax(sp_input: Any, name: str | None = None) -> SparseTensor:

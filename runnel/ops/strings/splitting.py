@@ -1,0 +1,255 @@
+"""Splitting strings into parts, joining those of an axis or of a segment."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from runnel.graph.constant_value import constant_value
+from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.dtypes import string
+from runnel.graph.errors import InvalidArgumentError
+from runnel.graph.operation import Tensor
+from runnel.graph.sparse_tensor import SparseTensor
+from runnel.ops.strings.texts import encoded, string_op
+
+_PARTS = "indices: int64, values: string, shape: int64"
+
+split_op = string_op(
+    "StringSplit", "input: string, delimiter: string", _PARTS, "skip_empty: bool = true"
+)
+split_v2_op = string_op("StringSplitV2", "input: string, sep: string", _PARTS, "maxsplit: int = -1")
+reduce_join_op = string_op(
+    "ReduceJoin",
+    "inputs: string, reduction_indices: int32",
+    "output: string",
+    ["keep_dims: bool = false", "separator: string = ''"],
+)
+segment_join_op = string_op(
+    "UnsortedSegmentJoin",
+    "inputs: string, segment_ids: Tindices, num_segments: Tnumsegments",
+    "output: string",
+    [
+        "separator: string = ''",
+        "Tindices: {int32, int64}",
+        "Tnumsegments: {int32, int64} = DT_INT32",
+    ],
+)
+
+
+def _split_dims(texts: Tensor, sep: Tensor) -> list[Any]:
+    if texts.dims is not None and len(texts.dims) != 1:
+        raise ValueError(f"input must be a vector of strings, not of shape {texts.shape}")
+    return [(None, 2), (None,), (2,)]
+
+
+split_op.shape(_split_dims)
+split_v2_op.shape(_split_dims)
+
+
+def _sparse(rows: list[list[bytes]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    places = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
+    indices = np.array(places, np.int64).reshape(-1, 2)
+    values = np.empty(len(places), object)
+    values[:] = [part for row in rows for part in row]
+    longest = max([len(row) for row in rows], default=0)
+    return indices, values, np.array([len(rows), longest], np.int64)
+
+
+def _one(text: Any) -> bytes:
+    if np.ndim(text):
+        raise InvalidArgumentError(None, None, f"The separator must be one string, not {text}")
+    return np.asarray(text).item()
+
+
+@split_op.kernel
+def _(xp, texts, delimiter, *, skip_empty):
+    marks = _one(delimiter)
+    between = re.compile(b"[" + re.escape(marks) + b"]") if marks else None
+    rows = []
+    for text in texts.tolist():
+        if between is None:
+            parts = [text[i : i + 1] for i in range(len(text))]
+        else:
+            parts = between.split(text) if text else []
+        rows.append([part for part in parts if part or not skip_empty])
+    return _sparse(rows)
+
+
+@split_v2_op.kernel
+def _(xp, texts, sep, *, maxsplit):
+    separator = _one(sep)
+    limit = maxsplit if maxsplit > 0 else -1
+    if separator:
+        return _sparse([text.split(separator, limit) for text in texts.tolist()])
+    return _sparse([_words(text, limit) for text in texts.tolist()])
+
+
+def _words(text: bytes, limit: int) -> list[bytes]:
+    """What stands between blanks; after ``limit`` words the rest, even if there is none."""
+    words = text.split(None, limit)
+    if 0 <= limit == len(words):
+        words.append(b"")
+    return words
+
+
+def _axes(axes: Any, rank: int) -> list[int]:
+    found = []
+    for axis in np.asarray(axes).reshape(-1).tolist():
+        if not -rank <= axis < rank:
+            raise ValueError(f"Invalid reduction dimension {axis} for input with {rank} dimensions")
+        found.append(axis % rank)
+    if len(set(found)) != len(found):
+        raise ValueError(f"Duplicate reduction dimension in {found}")
+    return found
+
+
+@reduce_join_op.shape
+def _(texts, axes, *, keep_dims):
+    known = constant_value(axes)
+    if texts.dims is None or known is None:
+        return None
+    gone = _axes(known, len(texts.dims))
+    if keep_dims:
+        return tuple(1 if d in gone else n for d, n in enumerate(texts.dims))
+    return tuple(n for d, n in enumerate(texts.dims) if d not in gone)
+
+
+@reduce_join_op.kernel
+def _(xp, texts, axes, *, keep_dims, separator):
+    texts = np.asarray(texts, object)
+    try:
+        gone = _axes(axes, texts.ndim)
+    except ValueError as error:
+        raise InvalidArgumentError(None, None, str(error)) from None
+    if not gone:
+        return texts.copy()
+    kept = [d for d in range(texts.ndim) if d not in gone]
+    # The axis that is named last goes slowest.
+    rows = texts.transpose(kept + gone[::-1]).reshape(
+        (int(np.prod([texts.shape[d] for d in kept])), -1)
+    )
+    between = encoded(separator)
+    out = np.empty(len(rows), object)
+    out[:] = [between.join(row) for row in rows.tolist()]
+    shape = [1 if d in gone else n for d, n in enumerate(texts.shape) if keep_dims or d not in gone]
+    return out.reshape(shape)
+
+
+def _joined(between: bytes, parts: list[bytes]) -> bytes:
+    """``parts`` joined; as in TensorFlow, nothing stands before the first that is not empty."""
+    first = next((i for i, part in enumerate(parts) if part), len(parts))
+    return between.join(parts[first:])
+
+
+@segment_join_op.shape
+def _(texts, ids, count):
+    known = constant_value(count)
+    if texts.dims is None or ids.dims is None:
+        return None
+    return (None if known is None else int(known), *texts.dims[len(ids.dims) :])
+
+
+@segment_join_op.kernel
+def _(xp, texts, ids, count, *, separator):
+    texts, total = np.asarray(texts, object), int(count)
+    if texts.shape[: ids.ndim] != ids.shape:
+        raise InvalidArgumentError(
+            None, None, f"segment_ids {ids.shape} must be a prefix of the shape {texts.shape}"
+        )
+    if ids.size and (ids.max() >= total or ids.min() < 0):
+        raise InvalidArgumentError(
+            None, None, f"segment_ids must be in [0, {total}): {ids.tolist()}"
+        )
+    rest = texts.shape[ids.ndim :]
+    rows = texts.reshape((ids.size, -1))
+    joined: list[list[list[bytes]]] = [[[] for _ in range(rows.shape[1])] for _ in range(total)]
+    for segment, row in zip(ids.reshape(-1).tolist(), rows.tolist(), strict=True):
+        for place, text in enumerate(row):
+            joined[segment][place].append(text)
+    between = encoded(separator)
+    out = np.empty((total, rows.shape[1]), object)
+    for i, segment_texts in enumerate(joined):
+        out[i] = [_joined(between, parts) for parts in segment_texts]
+    return out.reshape((total, *rest))
+
+
+def string_split(
+    source: Any = None,
+    sep: Any = None,
+    skip_empty: bool = True,
+    delimiter: Any = None,
+    result_type: str = "SparseTensor",
+    input: Any = None,  # noqa: A002 (TensorFlow's name)
+    name: str | None = None,
+) -> SparseTensor:
+    """The parts of each string of a vector, split at each character of ``sep`` (a blank).
+
+    Example:
+        >>> tf.string_split(["a b", "c"])  # "a" and "b" in the first row, "c" in the second
+    """
+    _require_sparse(result_type)
+    texts = convert_to_tensor(input if source is None else source, string)
+    marks = sep if delimiter is None else delimiter
+    marks = " " if marks is None else marks
+    return SparseTensor(*split_op(texts, marks, skip_empty=skip_empty, name=name))
+
+
+def string_split_v2(
+    input: Any = None,  # noqa: A002 (TensorFlow's name)
+    sep: Any = None,
+    maxsplit: int = -1,
+    result_type: str = "SparseTensor",
+    source: Any = None,
+    name: str | None = None,
+) -> SparseTensor:
+    """The parts of each string of a vector, split as Python's ``str.split`` does.
+
+    Example:
+        >>> tf.strings.split(["a,,b"], sep=",")  # "a", "" and "b"
+    """
+    _require_sparse(result_type)
+    texts = convert_to_tensor(source if input is None else input, string)
+    separator = "" if sep is None else sep
+    return SparseTensor(*split_v2_op(texts, separator, maxsplit=maxsplit, name=name))
+
+
+def _require_sparse(result_type: str) -> None:
+    if result_type != "SparseTensor":
+        raise ValueError(
+            f"The result of splitting strings is a SparseTensor; result_type={result_type!r} is "
+            "not available."
+        )
+
+
+def reduce_join(
+    inputs: Any,
+    axis: Any = None,
+    keep_dims: bool | None = None,
+    separator: str = "",
+    name: str | None = None,
+    reduction_indices: Any = None,
+    keepdims: bool | None = None,
+) -> Tensor:
+    """The strings along ``axis``, or all of them, joined.
+
+    Example:
+        >>> tf.reduce_join([["a", "b"], ["c", "d"]], 1)  # ["ab", "cd"]
+    """
+    texts = convert_to_tensor(inputs, string)
+    axes = reduction_indices if axis is None else axis
+    if axes is None:
+        if texts.dims is None:
+            raise ValueError("axis must be given for strings of unknown rank")
+        axes = convert_to_tensor(np.arange(len(texts.dims) - 1, -1, -1, dtype=np.int32))
+    keep = keepdims if keep_dims is None else keep_dims
+    return reduce_join_op(texts, axes, keep_dims=bool(keep), separator=separator, name=name)
+
+
+def unsorted_segment_join(
+    inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: str | None = None
+) -> Tensor:
+    """The strings of each segment, joined in their order."""
+    return segment_join_op(inputs, segment_ids, num_segments, separator=separator, name=name)

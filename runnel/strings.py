@@ -1,0 +1,41 @@
+"""``tf.strings``: strings."""
+
+from runnel.ops.string_join import string_join as join
+from runnel.ops.strings.characters import string_length as length
+from runnel.ops.strings.characters import string_lower as lower
+from runnel.ops.strings.characters import string_strip as strip
+from runnel.ops.strings.characters import string_upper as upper
+from runnel.ops.strings.characters import substr
+from runnel.ops.strings.conversions import as_string
+from runnel.ops.strings.conversions import string_to_number as to_number
+from runnel.ops.strings.hash_buckets import string_to_hash_bucket as to_hash_bucket
+from runnel.ops.strings.hash_buckets import string_to_hash_bucket_fast as to_hash_bucket_fast
+from runnel.ops.strings.hash_buckets import string_to_hash_bucket_strong as to_hash_bucket_strong
+from runnel.ops.strings.regular_expressions import regex_full_match, regex_replace
+from runnel.ops.strings.splitting import reduce_join, unsorted_segment_join
+from runnel.ops.strings.splitting import string_split_v2 as split
+from runnel.ops.strings.unicode import unicode_transcode
+
+__all__ = [
+    "as_string",
+    "join",
+    "length",
+    "lower",
+    "reduce_join",
+    "regex_full_match",
+    "regex_replace",
+    "split",
+    "strip",
+    "substr",
+    "to_hash_bucket",
+    "to_hash_bucket_fast",
+    "to_hash_bucket_strong",
+    "to_number",
+    "unicode_transcode",
+    "unsorted_segment_join",
+    "upper",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
