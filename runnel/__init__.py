@@ -201,6 +201,7 @@ from runnel.ops.constants import constant, placeholder, placeholder_with_default
 from runnel.ops.control import group, identity, identity_n, no_op, stop_gradient, tuple  # noqa: A004
 from runnel.ops.convolution.dilated_windows import required_space_to_batch_paddings
 from runnel.ops.cumulative import bincount, cumprod, cumsum
+from runnel.ops.data import iterator_ops as _iterators  # and those with a tf.data these
 from runnel.ops.diagonal import eye, matrix_diag, matrix_diag_part, matrix_set_diag
 from runnel.ops.division import (
     div,
@@ -471,6 +472,7 @@ _LAZY = {
     "app": "runnel.app",
     "config": "runnel.config",
     "contrib": "runnel.contrib",
+    "data": "runnel.data",
     "datasets": "runnel.datasets",
     "summary": "runnel.summary",
     "test": "runnel.test",

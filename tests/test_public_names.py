@@ -21,6 +21,8 @@ NAMESPACES = [
     "contrib.tensorboard",
     "contrib.tensorboard.plugins",
     "contrib.tensorboard.plugins.projector",
+    "data",
+    "data.experimental",
     "datasets",
     "debugging",
     "errors",

@@ -79,7 +79,7 @@ def _call(token: str, inputs: Sequence[Any], types: Sequence[DType]) -> list[np.
     try:
         result = function.call(*arguments)
     except Exception as error:
-        raise _translated(error) from error
+        raise translated(error) from error
     if result is None:
         values = []
     else:
@@ -121,7 +121,8 @@ def _same_kind(array: np.ndarray, dtype: DType) -> bool:
     return rank.get(array.dtype.kind, 9) <= target
 
 
-def _translated(error: Exception) -> errors.OpError:
+def translated(error: Exception) -> errors.OpError:
+    """The error of a step in which a Python function raised ``error``."""
     kinds: list[tuple[Any, type[errors.OpError]]] = [
         ((ValueError, TypeError), errors.InvalidArgumentError),
         (StopIteration, errors.OutOfRangeError),

@@ -17,6 +17,7 @@ from tests.conformance import exchange
 from tests.conformance.op_examples import (
     arrays,
     control_flow,
+    datasets,
     effects,
     elementwise,
     files,
@@ -47,10 +48,19 @@ NOT_EXCHANGED = {
     "BatchNormWithGlobalNormalization": "likewise, from version 9",
     "BatchNormWithGlobalNormalizationGrad": "likewise, from version 9",
     "AudioSummary": "likewise, from version 15",
+    "PythonGeneratorDataset": "its generator lives in one process; it has no meaning in a file",
+    "WindowDataset": "its elements are datasets: only a function can take them",
+    **dict.fromkeys(
+        (
+            *("MapDataset", "ParallelMapDataset", "FlatMapDataset", "InterleaveDataset"),
+            *("FilterDataset", "ReduceDataset", "OneShotIterator"),
+        ),
+        "its function is not written to files",
+    ),
 }
 EXAMPLES: dict[str, Any] = {}
 FAMILIES = (elementwise, arrays, neural, state, effects, random, control_flow, queues)
-for family in (*FAMILIES, files, parsing, sparse, strings, summaries, training):
+for family in (*FAMILIES, datasets, files, parsing, sparse, strings, summaries, training):
     EXAMPLES |= family.EXAMPLES
 
 REGISTERED = sorted(runnel.registered_ops())

@@ -13,6 +13,7 @@ from runnel.graph.signature import REQUIRED
 # Op types that only runnel has.
 OWN = {
     "GatherTree",  # TensorFlow 1.15 has it, in its contrib
+    "PythonGeneratorDataset",  # TensorFlow's has graph functions around Python's
     "_StackPopJoined",  # a pass makes it of a loop's pops
 }
 # (op, attribute): allowed types of TensorFlow's that runnel leaves out, and why not.

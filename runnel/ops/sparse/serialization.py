@@ -8,7 +8,7 @@ import numpy as np
 
 from runnel.graph import dtypes
 from runnel.graph.dtypes import DType, as_dtype
-from runnel.graph.errors import InvalidArgumentError, UnimplementedError
+from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Tensor
 from runnel.graph.sparse_tensor import SparseTensor
 from runnel.ops.serialized_tensor import parsed, serialized
@@ -35,19 +35,25 @@ deserialize_op = sparse_op(
 )
 
 
-def _texts(indices: np.ndarray, values: np.ndarray, shape: np.ndarray, dtype: DType) -> list[bytes]:
-    return [
+def _parts(
+    indices: np.ndarray, values: np.ndarray, shape: np.ndarray, dtype: DType, out_type: DType
+) -> np.ndarray:
+    """The parts of a sparse tensor as strings, or as they are in variants."""
+    out = np.empty(3, object)
+    if out_type is not dtypes.string:
+        for i, part in enumerate((indices, values, shape)):
+            out[i] = part
+        return out
+    out[:] = [
         serialized(indices, dtypes.int64),
         serialized(values, dtype, raw_strings=True),
         serialized(shape, dtypes.int64),
     ]
+    return out
 
 
-def _require_strings(out_type: DType) -> None:
-    if out_type is not dtypes.string:
-        raise UnimplementedError(
-            None, None, "Sparse tensors are serialized to strings only: give out_type=tf.string."
-        )
+def _part(content: Any, dtype: DType) -> np.ndarray:
+    return content if isinstance(content, np.ndarray) else parsed(content, dtype)
 
 
 @serialize_op.shape
@@ -57,11 +63,8 @@ def _(indices, values, shape):
 
 @serialize_op.kernel
 def _(xp, indices, values, shape, *, T, out_type):  # noqa: N803 (TensorFlow's name)
-    _require_strings(out_type)
     require_sparse(indices, values, shape)
-    out = np.empty(3, object)
-    out[:] = _texts(indices, values, shape, T.base_dtype)
-    return out
+    return _parts(indices, values, shape, T.base_dtype, out_type)
 
 
 @serialize_many_op.shape
@@ -71,7 +74,6 @@ def _(indices, values, shape):
 
 @serialize_many_op.kernel
 def _(xp, indices, values, shape, *, T, out_type):  # noqa: N803 (TensorFlow's name)
-    _require_strings(out_type)
     require_sparse(indices, values, shape)
     if len(shape) < 2:
         raise InvalidArgumentError(
@@ -80,7 +82,7 @@ def _(xp, indices, values, shape, *, T, out_type):  # noqa: N803 (TensorFlow's n
     out = np.empty((int(shape[0]), 3), object)
     for row in range(int(shape[0])):
         chosen = indices[:, 0] == row
-        out[row] = _texts(indices[chosen, 1:], values[chosen], shape[1:], T.base_dtype)
+        out[row] = _parts(indices[chosen, 1:], values[chosen], shape[1:], T.base_dtype, out_type)
     return out
 
 
@@ -91,9 +93,9 @@ def _joined(items: list[Any], outer: tuple[int, ...], dtype: DType) -> Any:
     shapes: list[np.ndarray] = []
     for item, place in zip(items, np.ndindex(outer), strict=True):
         indices, found, shape = (
-            parsed(item[0], dtypes.int64),
-            parsed(item[1], dtype),
-            parsed(item[2], dtypes.int64),
+            _part(item[0], dtypes.int64),
+            _part(item[1], dtype),
+            _part(item[2], dtypes.int64),
         )
         require_sparse(indices, found, shape, f"serialized_sparse{list(place)}")
         if shapes and len(shapes[0]) != len(shape):

@@ -128,9 +128,8 @@ def _(xp, texts, axes, *, keep_dims, separator):
         return texts.copy()
     kept = [d for d in range(texts.ndim) if d not in gone]
     # The axis that is named last goes slowest.
-    rows = texts.transpose(kept + gone[::-1]).reshape(
-        (int(np.prod([texts.shape[d] for d in kept])), -1)
-    )
+    sizes = [int(np.prod([texts.shape[d] for d in some])) for some in (kept, gone)]
+    rows = texts.transpose(kept + gone[::-1]).reshape(sizes)
     between = encoded(separator)
     out = np.empty(len(rows), object)
     out[:] = [between.join(row) for row in rows.tolist()]

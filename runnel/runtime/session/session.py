@@ -23,6 +23,7 @@ from runnel.runtime.schedule.plan import StepPlan
 from runnel.runtime.session.feeds import check_feed, expand_feeds
 from runnel.runtime.session.fetches import Rebuild, expand_fetches
 from runnel.runtime.session.options import SessionOptions
+from runnel.runtime.session.subgraphs import Subgraphs
 from runnel.runtime.state.at_exit import cancel_at_exit, is_exiting, require_running
 from runnel.runtime.state.step_context import RunningSteps, fulfil
 from runnel.runtime.state.task_state import TaskState
@@ -86,6 +87,7 @@ class BaseSession:
         self._devices = SessionDevices.from_config(config)
         self._task = TaskState()
         self._steps = RunningSteps(self._task.resources)
+        self._steps.subgraphs = Subgraphs(self._plan, self._steps)
         # Guards _prepared; a plan is prepared once even if several threads ask for it.
         self._prepare_lock = threading.Lock()
         self._prepared: dict[Any, _Prepared] = {}

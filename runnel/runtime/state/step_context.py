@@ -65,6 +65,17 @@ class NodeWaiter(Waiter):
         """Where the parts of the step meet, if it has any."""
         return self._context.rendezvous
 
+    def subgraph(
+        self, fetches: Sequence[Any], feeds: Sequence[Any]
+    ) -> Callable[[Sequence[Any]], list[Any]]:
+        """A function that computes ``fetches`` from values for ``feeds``, as a step of its own."""
+        assert self._context.steps.subgraphs is not None
+        return self._context.steps.subgraphs(tuple(fetches), tuple(feeds))
+
+    def require_time(self) -> None:
+        """An error when the step has to stop."""
+        self._context.require_time(self.node)
+
     def complete(self, make: Callable[[], Outputs]) -> None:
         self.made = make
         self._context.arrived(self)
@@ -250,11 +261,13 @@ def fulfil(future: Future[Any], function: Callable[[], Any]) -> None:
 class RunningSteps:
     """The steps of a session that run, so that they can be cancelled."""
 
-    __slots__ = ("resources", "_running", "_closed", "_asleep", "_sleep_changed")
+    __slots__ = ("resources", "subgraphs", "_running", "_closed", "_asleep", "_sleep_changed")
 
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
         """What steps share beside variables."""
+        self.subgraphs: Callable[[tuple[Any, ...], tuple[Any, ...]], Any] | None = None
+        """Prepares parts of the graph that operations run: functions of datasets."""
         # Changed by single operations of a dictionary only, which need no lock.
         self._running: dict[int, StepContext] = {}
         self._closed: str | None = None

@@ -1,0 +1,287 @@
+"""The structure of elements: nested tuples and dictionaries, and what is in their places.
+
+Unlike elsewhere a list is not a structure: it becomes a tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from runnel.graph import dtypes
+from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.dtypes import DType, as_dtype
+from runnel.graph.operation import Tensor
+from runnel.graph.shapes import Dims, TensorShape, compatible_dims
+from runnel.graph.sparse_tensor import SparseTensor, is_sparse
+from runnel.ops.sparse.serialization import deserialize_op, serialize_many_op, serialize_op
+
+
+def flatten(structure: Any) -> list[Any]:
+    """What is in the places of ``structure``; that of a dictionary in the order of its keys."""
+    if isinstance(structure, dict):
+        return [leaf for key in sorted(structure) for leaf in flatten(structure[key])]
+    if isinstance(structure, tuple):
+        return [leaf for part in structure for leaf in flatten(part)]
+    return [structure]
+
+
+def pack_as(structure: Any, leaves: list[Any]) -> Any:
+    """``leaves`` in the places of ``structure``."""
+    return _packed(structure, iter(leaves))
+
+
+def _packed(structure: Any, leaves: Iterator[Any]) -> Any:
+    if isinstance(structure, dict):
+        made = {key: _packed(structure[key], leaves) for key in sorted(structure)}
+        ordered = {key: made[key] for key in structure}
+        kind: Any = type(structure)
+        return ordered if kind is dict else kind(ordered)
+    if isinstance(structure, tuple):
+        parts = [_packed(part, leaves) for part in structure]
+        return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
+    return next(leaves)
+
+
+def map_leaves(function: Callable[[Any], Any], structure: Any) -> Any:
+    """``structure`` with ``function`` of what is in each place."""
+    return pack_as(structure, [function(leaf) for leaf in flatten(structure)])
+
+
+@dataclass(frozen=True, slots=True)
+class TensorPlace:
+    """A tensor."""
+
+    dtype: DType
+    dims: Dims
+
+    @property
+    def component(self) -> tuple[DType, Dims]:
+        """The type and shape of the tensor that stands for it in an element."""
+        return self.dtype, self.dims
+
+    @property
+    def type(self) -> Any:
+        return self.dtype
+
+    @property
+    def shape(self) -> Any:
+        return TensorShape(self.dims)
+
+    @property
+    def kind(self) -> Any:
+        return Tensor
+
+    def to_component(self, value: Any) -> Tensor:
+        """The tensor that stands for ``value`` in an element."""
+        return convert_to_tensor(value, self.dtype)
+
+    def to_slices(self, value: Any) -> Tensor:
+        """The tensor whose rows stand for those of ``value``."""
+        return self.to_component(value)
+
+    def from_component(self, tensor: Tensor) -> Any:
+        """The value that ``tensor`` stands for."""
+        return tensor
+
+    def batched(self, size: int | None) -> Any:
+        """Several of them as one."""
+        return type(self)(self.dtype, None if self.dims is None else (size, *self.dims))
+
+    def unbatched(self) -> Any:
+        """A row of it."""
+        if self.dims is not None and not self.dims:
+            raise ValueError("A scalar has no rows; tf.data.Dataset.from_tensors takes it whole.")
+        return type(self)(self.dtype, None if self.dims is None else self.dims[1:])
+
+    def merged(self, other: Any) -> Any:
+        """What may be either."""
+        if type(other) is not type(self) or other.dtype is not self.dtype:
+            raise TypeError(
+                f"Two datasets to concatenate have different types: {self.type} and {other.type}"
+            )
+        shape = self.shape.most_specific_compatible_shape(other.shape)
+        return type(self)(self.dtype, shape._dims)
+
+    def fits(self, other: Any) -> bool:
+        """Whether what is ``other`` may be here."""
+        return (
+            type(other) is type(self)
+            and other.dtype is self.dtype
+            and compatible_dims(self.dims, other.dims)
+        )
+
+
+class SparsePlace(TensorPlace):
+    """A sparse tensor: its three parts stand for it, in a variant."""
+
+    __slots__ = ()
+
+    @property
+    def component(self) -> tuple[DType, Dims]:
+        return dtypes.variant, None
+
+    @property
+    def kind(self) -> Any:
+        return SparseTensor
+
+    def to_component(self, value: Any) -> Tensor:
+        sparse = SparseTensor.from_value(value)
+        return serialize_op(
+            sparse.indices, sparse.values, sparse.dense_shape, out_type=dtypes.variant
+        )
+
+    def to_slices(self, value: Any) -> Tensor:
+        sparse = SparseTensor.from_value(value)
+        return serialize_many_op(
+            sparse.indices, sparse.values, sparse.dense_shape, out_type=dtypes.variant
+        )
+
+    def from_component(self, tensor: Tensor) -> Any:
+        indices, values, shape = deserialize_op(tensor, dtype=self.dtype)
+        rank = None if self.dims is None else len(self.dims)
+        indices.set_shape([None, rank])
+        shape.set_shape([rank])
+        if self.dims and any(size is not None for size in self.dims):
+            # What is known beforehand stays so.
+            sizes = [shape[i] if size is None else size for i, size in enumerate(self.dims)]
+            shape = convert_to_tensor(sizes, dtypes.int64)
+        return SparseTensor(indices, values, shape)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetPlace:
+    """A dataset, whose elements have a structure of their own."""
+
+    structure: Any
+    make: Callable[[Tensor, Any], Any]
+    """Makes a dataset of a variant and a structure."""
+
+    @property
+    def component(self) -> tuple[DType, Dims]:
+        return dtypes.variant, ()
+
+    @property
+    def type(self) -> Any:
+        return map_leaves(lambda place: place.type, self.structure)
+
+    @property
+    def shape(self) -> Any:
+        return map_leaves(lambda place: place.shape, self.structure)
+
+    @property
+    def kind(self) -> Any:
+        return map_leaves(lambda place: place.kind, self.structure)
+
+    def to_component(self, value: Any) -> Tensor:
+        return value._variant_tensor
+
+    def from_component(self, tensor: Tensor) -> Any:
+        return self.make(tensor, self.structure)
+
+    def to_slices(self, value: Any) -> Tensor:
+        raise self._refusal()
+
+    def batched(self, size: int | None) -> Any:
+        raise self._refusal()
+
+    def unbatched(self) -> Any:
+        raise self._refusal()
+
+    def merged(self, other: Any) -> Any:
+        if not isinstance(other, DatasetPlace):
+            raise self._refusal()
+        return self
+
+    def fits(self, other: Any) -> bool:
+        return isinstance(other, DatasetPlace)
+
+    def _refusal(self) -> TypeError:
+        return TypeError("Elements that are datasets cannot be stacked, or taken apart, by rows.")
+
+
+def as_elements(value: Any) -> Any:
+    """``value`` with tensors, sparse tensors and datasets in its places."""
+    return map_leaves(_as_leaf, value)
+
+
+def _as_leaf(value: Any) -> Any:
+    if hasattr(value, "_variant_tensor") or isinstance(value, Tensor):
+        return value
+    if is_sparse(value):
+        return SparseTensor.from_value(value)
+    if value is None:
+        raise TypeError("None is not an element of a dataset.")
+    return convert_to_tensor(value)
+
+
+def place_of(leaf: Any) -> Any:
+    """What stands in the place of ``leaf``."""
+    if hasattr(leaf, "_variant_tensor"):
+        return leaf._place
+    if isinstance(leaf, SparseTensor):
+        return SparsePlace(leaf.dtype.base_dtype, leaf.shape._dims)
+    return TensorPlace(leaf.dtype.base_dtype, leaf.dims)
+
+
+def structure_of(elements: Any) -> Any:
+    """The structure of what :func:`as_elements` gave."""
+    return map_leaves(place_of, elements)
+
+
+def structure_from(types: Any, shapes: Any = None, classes: Any = None) -> Any:
+    """The structure of elements of ``types``; ``shapes`` and ``classes`` are in its places."""
+    leaves = flatten(types)
+    dims: list[Any] = [None] * len(leaves)
+    if shapes is not None:
+        dims = [TensorShape(shape)._dims for shape in _up_to(types, shapes)]
+    kinds: list[Any] = [Tensor] * len(leaves)
+    if classes is not None:
+        kinds = flatten(classes)
+    if not len(leaves) == len(dims) == len(kinds):
+        raise ValueError("output_types, output_shapes and output_classes differ in structure.")
+    made = [
+        (SparsePlace if kind is SparseTensor else TensorPlace)(as_dtype(dtype), shape)
+        for dtype, shape, kind in zip(leaves, dims, kinds, strict=True)
+    ]
+    return pack_as(types, made)
+
+
+def _up_to(structure: Any, values: Any) -> list[Any]:
+    """What ``values`` has in the places of ``structure``, which may be tuples themselves."""
+    if isinstance(structure, dict):
+        if not isinstance(values, dict) or values.keys() != structure.keys():
+            raise TypeError(f"{values!r} has not the structure of {structure!r}")
+        return [v for key in sorted(structure) for v in _up_to(structure[key], values[key])]
+    if isinstance(structure, tuple):
+        if not isinstance(values, tuple | list) or len(values) != len(structure):
+            raise TypeError(f"{values!r} has not the structure of {structure!r}")
+        return [v for a, b in zip(structure, values, strict=True) for v in _up_to(a, b)]
+    return [values]
+
+
+def values_up_to(structure: Any, values: Any) -> list[Any]:
+    """What ``values`` has in the places of ``structure``; a TypeError where it has none."""
+    return _up_to(structure, values)
+
+
+def component_attrs(structure: Any) -> dict[str, Any]:
+    """The attributes of operations that say what the components of elements are."""
+    parts = [place.component for place in flatten(structure)]
+    return {
+        "output_types": [dtype for dtype, _ in parts],
+        "output_shapes": [TensorShape(dims) for _, dims in parts],
+    }
+
+
+def to_components(structure: Any, elements: Any) -> list[Tensor]:
+    """The tensors that stand for ``elements``."""
+    leaves = zip(flatten(structure), flatten(elements), strict=True)
+    return [place.to_component(leaf) for place, leaf in leaves]
+
+
+def from_components(structure: Any, tensors: list[Tensor]) -> Any:
+    """The elements that ``tensors`` stand for."""
+    leaves = zip(flatten(structure), tensors, strict=True)
+    return pack_as(structure, [place.from_component(tensor) for place, tensor in leaves])

@@ -1,0 +1,87 @@
+"""``tf.data.experimental``: transformations for ``Dataset.apply``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runnel.data.dataset import AUTOTUNE, Dataset
+
+__all__ = [
+    "AUTOTUNE",
+    "Counter",
+    "enumerate_dataset",
+    "map_and_batch",
+    "parallel_interleave",
+    "shuffle_and_repeat",
+    "unbatch",
+]
+
+Transformation = Callable[[Dataset], Dataset]
+
+
+def Counter(start: int = 0, step: int = 1, dtype: Any = None) -> Dataset:  # noqa: N802
+    """Numbers from ``start`` on, without end."""
+    limit = np.iinfo(np.int64)
+    numbers = Dataset.range(start, limit.max if step > 0 else limit.min, step)
+    if dtype is None:
+        return numbers
+    from runnel.ops.casting import cast
+
+    return numbers.map(lambda number: cast(number, dtype))
+
+
+def map_and_batch(
+    map_func: Callable[..., Any],
+    batch_size: Any,
+    num_parallel_batches: int | None = None,
+    drop_remainder: Any = False,
+    num_parallel_calls: Any = None,
+) -> Transformation:
+    """``map_func`` of each element, then batches."""
+    calls = num_parallel_calls
+    if num_parallel_batches is not None:
+        if calls is not None:
+            raise ValueError(
+                "Give num_parallel_calls or num_parallel_batches, which is older, not both."
+            )
+        calls = AUTOTUNE
+
+    def transformed(dataset: Dataset) -> Dataset:
+        return dataset.map(map_func, num_parallel_calls=calls).batch(batch_size, drop_remainder)
+
+    return transformed
+
+
+def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> Transformation:
+    """Shuffled, and repeated, each time in another order."""
+    return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
+
+
+def enumerate_dataset(start: Any = 0) -> Transformation:
+    """Pairs of a number and an element."""
+    return lambda dataset: dataset.enumerate(start)
+
+
+def unbatch() -> Transformation:
+    """The rows of elements as elements."""
+    return lambda dataset: dataset.unbatch()
+
+
+def parallel_interleave(
+    map_func: Callable[..., Any],
+    cycle_length: Any,
+    block_length: Any = 1,
+    sloppy: bool = False,
+    buffer_output_elements: Any = None,
+    prefetch_input_elements: Any = None,
+) -> Transformation:
+    """The elements of the datasets that ``map_func`` makes, a few of each in turn."""
+    del sloppy, buffer_output_elements, prefetch_input_elements  # the order is always the same
+    return lambda dataset: dataset.interleave(map_func, cycle_length, block_length)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,137 @@
+"""The function of a transformation as a part of the graph.
+
+It is called once, with placeholders; what it adds to the graph is its body. What the body takes
+from outside it captures: constants and variables as they are, anything else as an argument, whose
+value is that of the step that makes the dataset.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from runnel.data.element_structure import (
+    as_elements,
+    flatten,
+    from_components,
+    structure_of,
+    to_components,
+)
+from runnel.graph.graph import Graph, control_dependencies, device, get_default_graph
+from runnel.graph.operation import Operation, Tensor
+from runnel.graph.random_seed import skip_op_ids
+from runnel.ops.constants import placeholder
+from runnel.ops.data.function_ops import GraphFunction, GraphFunctions
+
+
+@dataclass(frozen=True, slots=True)
+class TracedFunction:
+    """A function of elements: its name in the graph, what it captures, what it gives."""
+
+    name: str
+    captures: tuple[Tensor, ...]
+    structure: Any
+    elements: Any
+    """What it gave when it was traced."""
+
+    @property
+    def attr(self) -> Any:
+        """The value of an attribute that names it."""
+        from tensorboard.compat.proto.attr_value_pb2 import NameAttrList
+
+        return NameAttrList(name=self.name)
+
+
+def trace(function: Callable[..., Any], structures: list[Any], what: str) -> TracedFunction:
+    """``function`` of elements of ``structures``; a tuple alone is given as several arguments."""
+    graph = get_default_graph()
+    before = len(graph.get_operations())
+    title = re.sub(r"\W", "_", getattr(function, "__name__", type(function).__name__)).strip("_")
+    name = f"Dataset_{what}_{title or 'function'}"
+    with control_dependencies(None), device(None), graph.name_scope(name) as scope:
+        arguments = [
+            [placeholder(*place.component) for place in flatten(structure)]
+            for structure in structures
+        ]
+        values = [
+            from_components(structure, tensors)
+            for structure, tensors in zip(structures, arguments, strict=True)
+        ]
+        if len(values) == 1 and type(values[0]) is tuple:
+            values = list(values[0])
+        made = function(*values)
+        # A list is more likely what an operation with several outputs gave than one tensor.
+        elements = as_elements(tuple(made) if isinstance(made, list) else made)
+        structure = structure_of(elements)
+        outputs = to_components(structure, elements)
+    body = graph.get_operations()[before:]
+    skip_op_ids(-len(body))  # in TensorFlow they are not of this graph
+    captures = _captures(outputs, set(body))
+    graph.attached(GraphFunctions)[scope] = GraphFunction(
+        tuple(tensor for some in arguments for tensor in some), captures, tuple(outputs)
+    )
+    return TracedFunction(scope, captures, structure, elements)
+
+
+def dataset_factory(graph: Graph, variant: Tensor, name: str) -> TracedFunction:
+    """What makes a dataset, as a function without arguments; an error if it needs any."""
+    _require_by_value(variant)
+    graph.attached(GraphFunctions)[name] = GraphFunction((), (), (variant,))
+    return TracedFunction(name, (), None, None)
+
+
+def _captures(outputs: list[Tensor], body: set[Operation]) -> tuple[Tensor, ...]:
+    """The tensors from outside of ``body`` that ``outputs`` depend on."""
+    found: dict[Tensor, None] = {}
+    seen: set[Operation] = set()
+    left = list(outputs)
+    while left:
+        tensor = left.pop()
+        op = tensor.op
+        if op not in body:
+            if not _is_shared(tensor):
+                found[tensor] = None
+        elif op not in seen:
+            seen.add(op)
+            left += op.inputs
+    return tuple(found)
+
+
+def _is_shared(tensor: Tensor) -> bool:
+    """Whether each call takes it as it is: constants, variables, queues and the like."""
+    op = tensor.op
+    if op.type in _READS and _is_state(op.inputs[0]):
+        return True  # of a variable: its value when the function is called
+    return op.type == "Const" or _is_state(tensor)
+
+
+_READS = {"Identity", "ReadVariableOp"}
+
+
+def _is_state(tensor: Tensor) -> bool:
+    return tensor.op.op_def.variable or tensor.dtype.is_ref_dtype or tensor.dtype.name == "resource"
+
+
+_MAY_LOOK = {"ReadFile", "MatchingFiles"}
+
+
+def _require_by_value(variant: Tensor) -> None:
+    """An error if a dataset needs a placeholder or state to be made."""
+    seen: set[Operation] = set()
+    left = [variant.op]
+    while left:
+        op = left.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        left += [tensor.op for tensor in op.inputs]
+        is_dataset = any(output.dtype.name == "variant" for output in op.outputs)
+        stateful = op.op_def.stateful and not is_dataset and op.type not in _MAY_LOOK
+        if stateful or op.type.startswith("Placeholder"):
+            raise ValueError(
+                "Failed to create a one-shot iterator for a dataset. "
+                "`Dataset.make_initializable_iterator()` is more general: its initializer can be "
+                f"fed, and use state. Cannot capture {op.name!r} (type: {op.type}) by value."
+            )

@@ -1,0 +1,174 @@
+"""Datasets that functions make of the elements of others.
+
+A function is part of the graph: some placeholders, and what is computed of them. The operation
+names it; what it takes from outside of itself are inputs of the operation (``other_arguments``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from runnel.graph.errors import InvalidArgumentError
+from runnel.graph.operation import Operation, Tensor
+from runnel.graph.registry import register_op
+from runnel.ops.data.dataset_ops import METADATA, TYPES, dataset_op, number, pipeline_of
+from runnel.pipelines.mapping import Filter, FlatMap, Interleave, Map, ParallelMap, reduced
+from runnel.pipelines.pipeline import Function, PipelineRun
+from runnel.pipelines.sources import Generated, scalar
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFunction:
+    """A part of a graph as a function: of its arguments, then of what it captures."""
+
+    arguments: tuple[Tensor, ...]
+    captures: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+
+class GraphFunctions(dict[str, GraphFunction]):
+    """The functions of a graph, by name."""
+
+
+class PythonGenerators(dict[str, Callable[..., Callable[[], Any]]]):
+    """The Python generators of a graph, by name; each gives what draws elements."""
+
+
+def function_named(operation: Operation, name: Any) -> GraphFunction:
+    """The function that an attribute of ``operation`` names."""
+    title = name.name if hasattr(name, "name") else name
+    found = operation.graph.attached(GraphFunctions).get(title)
+    if found is None:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"The graph has no function {title!r}: functions of datasets stay in the process that "
+            "made them.",
+        )
+    return found
+
+
+def _function(waiter: Any, operation: Operation, name: Any, captured: Sequence[Any]) -> Function:
+    found = function_named(operation, name)
+    call = waiter.subgraph(found.outputs, (*found.arguments, *found.captures))
+    held = list(captured)
+    return lambda element: call([*element, *held])
+
+
+_INPUT = "input_dataset: variant, other_arguments: Targuments"
+_ATTRS = ["f: func", "Targuments: list(type) >= 0", *TYPES]
+
+map_op = dataset_op(
+    "MapDataset",
+    _INPUT,
+    [
+        *_ATTRS,
+        "use_inter_op_parallelism: bool = true",
+        "preserve_cardinality: bool = false",
+        "force_synchronous: bool = false",
+        METADATA,
+    ],
+    blocking=True,
+)
+parallel_map_op = dataset_op(
+    "ParallelMapDataset",
+    f"{_INPUT}, num_parallel_calls: int32",
+    [
+        *_ATTRS,
+        "use_inter_op_parallelism: bool = true",
+        "sloppy: bool = false",
+        "preserve_cardinality: bool = false",
+        METADATA,
+    ],
+    blocking=True,
+)
+flat_map_op = dataset_op("FlatMapDataset", _INPUT, [*_ATTRS, METADATA], blocking=True)
+interleave_op = dataset_op(
+    "InterleaveDataset",
+    f"{_INPUT}, cycle_length: int64, block_length: int64",
+    [*_ATTRS, METADATA],
+    blocking=True,
+)
+filter_op = dataset_op(
+    "FilterDataset",
+    _INPUT,
+    ["predicate: func", "Targuments: list(type) >= 0", *TYPES, METADATA],
+    blocking=True,
+)
+reduce_op = register_op(
+    "ReduceDataset",
+    inputs="input_dataset: variant, initial_state: Tstate, other_arguments: Targuments",
+    outputs="components: output_types",
+    attrs=[
+        "f: func",
+        "Tstate: list(type) >= 1",
+        "Targuments: list(type) >= 0",
+        *TYPES,
+        "use_inter_op_parallelism: bool = true",
+        METADATA,
+    ],
+    blocking=True,
+    differentiable=False,
+)
+generator_op = dataset_op(
+    "PythonGeneratorDataset", "args: Targs", ["token: string", "Targs: list(type) >= 0", *TYPES]
+)
+
+
+@map_op.kernel
+def _(xp, source, captured, *, waiter, operation, f):
+    return (scalar(Map(pipeline_of(source), _function(waiter, operation, f, captured))),)
+
+
+@parallel_map_op.kernel
+def _(xp, source, captured, calls, *, waiter, operation, f):
+    count = number(calls)
+    function = _function(waiter, operation, f, captured)
+    chosen = (os.cpu_count() or 1) if count == -1 else count
+    return (scalar(ParallelMap(pipeline_of(source), function, chosen)),)
+
+
+@flat_map_op.kernel
+def _(xp, source, captured, *, waiter, operation, f):
+    return (scalar(FlatMap(pipeline_of(source), _function(waiter, operation, f, captured))),)
+
+
+@interleave_op.kernel
+def _(xp, source, captured, cycle, block, *, waiter, operation, f):
+    function = _function(waiter, operation, f, captured)
+    return (scalar(Interleave(pipeline_of(source), function, number(cycle), number(block))),)
+
+
+@filter_op.kernel
+def _(xp, source, captured, *, waiter, operation, predicate):
+    function = _function(waiter, operation, predicate, captured)
+    return (scalar(Filter(pipeline_of(source), function)),)
+
+
+@reduce_op.shape
+def _(source, state, captured, *, output_shapes):
+    return [shape._dims for shape in output_shapes]
+
+
+@reduce_op.kernel
+def _(xp, source, state, captured, *, waiter, operation, f):
+    function = _function(waiter, operation, f, captured)
+    run = PipelineRun(waiter.require_time)
+    return reduced(pipeline_of(source), list(state), function, run)
+
+
+@generator_op.kernel
+def _(xp, args, *, operation, token):
+    begin = operation.graph.attached(PythonGenerators).get(token)
+    if begin is None:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"No Python generator is registered as {token!r} in this process. A dataset of a "
+            "generator can only be used in the process that made it.",
+        )
+    values = list(args)
+    return scalar(Generated(lambda: begin(*values)))

@@ -1,0 +1,1 @@
+"""Pipelines of elements: what datasets are at run time."""

@@ -1,0 +1,239 @@
+"""Several elements as one: stacked, padded, or a pipeline of their own; and one as several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runnel.graph.errors import DataLossError, InvalidArgumentError
+from runnel.pipelines.pipeline import (
+    END,
+    Element,
+    FromPython,
+    Pipeline,
+    PipelineRun,
+    Stage,
+    Traversal,
+)
+from runnel.pipelines.sources import Slices, scalar
+
+
+def _require_positive(size: int) -> None:
+    if size <= 0:
+        raise InvalidArgumentError(None, None, "batch_size must be greater than zero.")
+
+
+def stacked(values: list[Any], place: int) -> np.ndarray:
+    """The values of a component of several elements in one array."""
+    first = np.asarray(values[0])
+    if any(np.shape(value) != first.shape for value in values):
+        other = next(v for v in values if np.shape(v) != first.shape)
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Cannot batch tensors with different shapes in component {place}. First element had "
+            f"shape {list(first.shape)} and another element had shape {list(np.shape(other))}.",
+        )
+    if first.dtype == object:
+        out = np.empty((len(values), *first.shape), object)
+        for i, value in enumerate(values):
+            out[i] = value[()] if not first.ndim and isinstance(value, np.ndarray) else value
+        return out
+    if not first.ndim:
+        return np.array(values, first.dtype)
+    return np.stack(values)
+
+
+class Batch(Pipeline):
+    """So many elements stacked; at the end maybe fewer."""
+
+    def __init__(self, source: Pipeline, size: int, drop_remainder: bool) -> None:
+        _require_positive(size)
+        self._source, self._size, self._drop = source, size, drop_remainder
+
+    def iterate(self, run: PipelineRun) -> Traversal:
+        return _Batching(self._source.iterate(run), self._size, self._drop, run)
+
+
+class _Batching(Stage):
+    def __init__(
+        self, source: Traversal, size: int, drop_remainder: bool, run: PipelineRun
+    ) -> None:
+        super().__init__(source)
+        self._size, self._drop, self._run = size, drop_remainder, run
+        self._ended = False
+
+    def next(self) -> Any:
+        self._run.check()
+        elements: list[Element] = []
+        draw = self.source.next
+        while not self._ended and len(elements) < self._size:
+            element = draw()
+            if element is END:
+                self._ended = True
+            else:
+                elements.append(element)
+        if not elements or (self._drop and len(elements) < self._size):
+            return END
+        return self.joined(elements)
+
+    def joined(self, elements: list[Element]) -> Element:
+        """Several elements as one."""
+        return [stacked(list(part), i) for i, part in enumerate(zip(*elements, strict=True))]
+
+
+class PaddedBatch(Pipeline):
+    """So many elements stacked, each filled up to a shape, or to the largest of them (-1)."""
+
+    def __init__(
+        self,
+        source: Pipeline,
+        size: int,
+        shapes: list[list[int]],
+        fillings: list[Any],
+        drop_remainder: bool,
+    ) -> None:
+        _require_positive(size)
+        self._source, self._size, self._drop = source, size, drop_remainder
+        self._shapes, self._fillings = shapes, fillings
+
+    def iterate(self, run: PipelineRun) -> Traversal:
+        return _PaddedBatching(
+            self._source.iterate(run), self._size, self._drop, run, self._shapes, self._fillings
+        )
+
+
+class _PaddedBatching(_Batching):
+    def __init__(
+        self,
+        source: Traversal,
+        size: int,
+        drop_remainder: bool,
+        run: PipelineRun,
+        shapes: list[list[int]],
+        fillings: list[Any],
+    ) -> None:
+        super().__init__(source, size, drop_remainder, run)
+        self._shapes, self._fillings = shapes, fillings
+
+    def joined(self, elements: list[Element]) -> Element:
+        parts = enumerate(zip(*elements, strict=True))
+        return [self._padded(list(values), i) for i, values in parts]
+
+    def _padded(self, values: list[Any], place: int) -> np.ndarray:
+        wanted, filling = self._shapes[place], self._fillings[place]
+        arrays = [np.asarray(value) for value in values]
+        if any(array.ndim != len(wanted) for array in arrays):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"All elements in a batch must have the same rank as the padded shape for component"
+                f"{place}: expected rank {len(wanted)} but got element with rank "
+                f"{next(a.ndim for a in arrays if a.ndim != len(wanted))}",
+            )
+        sizes = [
+            max(array.shape[d] for array in arrays) if size < 0 else size
+            for d, size in enumerate(wanted)
+        ]
+        for array in arrays:
+            if any(have > size for have, size in zip(array.shape, sizes, strict=True)):
+                raise DataLossError(
+                    None,
+                    None,
+                    f"Attempted to pad to a smaller size than the input element: component "
+                    f"{place} is of shape {list(array.shape)}, its padded shape {sizes}.",
+                )
+        out = np.empty((len(arrays), *sizes), arrays[0].dtype)
+        out[...] = np.asarray(filling)
+        for i, array in enumerate(arrays):
+            part: Any = tuple(slice(size) for size in array.shape)
+            out[i][part] = array
+        return out
+
+
+class Unbatch(Pipeline):
+    """The rows of elements as elements."""
+
+    def __init__(self, source: Pipeline) -> None:
+        self._source = source
+
+    def iterate(self, run: PipelineRun) -> Traversal:
+        return _Unbatching(self._source.iterate(run), run)
+
+
+class _Unbatching(Stage):
+    def __init__(self, source: Traversal, run: PipelineRun) -> None:
+        super().__init__(source)
+        self._run = run
+        self._rows: Traversal | None = None
+
+    def next(self) -> Any:
+        while True:
+            if self._rows is not None:
+                row = self._rows.next()
+                if row is not END:
+                    return row
+            element = self.source.next()
+            if element is END:
+                return END
+            self._rows = Slices(element).iterate(self._run)
+
+
+class Kept(Pipeline):
+    """Elements that are there already."""
+
+    def __init__(self, elements: list[Element]) -> None:
+        self._elements = elements
+
+    def iterate(self, run: PipelineRun) -> Traversal:
+        return FromPython(iter(self._elements))
+
+
+class Window(Pipeline):
+    """Elements that are pipelines themselves: for each component one over a window of it."""
+
+    def __init__(
+        self, source: Pipeline, size: int, shift: int, stride: int, drop_remainder: bool
+    ) -> None:
+        for name, value in (("size", size), ("shift", shift), ("stride", stride)):
+            if value <= 0:
+                raise InvalidArgumentError(
+                    None, None, f"Window {name} must be greater than zero, not {value}."
+                )
+        self._source = source
+        self._how = (size, shift, stride, drop_remainder)
+
+    def iterate(self, run: PipelineRun) -> Traversal:
+        return _Windowing(self._source.iterate(run), *self._how)
+
+
+class _Windowing(Stage):
+    def __init__(
+        self, source: Traversal, size: int, shift: int, stride: int, drop_remainder: bool
+    ) -> None:
+        super().__init__(source)
+        self._size, self._shift, self._stride, self._drop = size, shift, stride, drop_remainder
+        self._buffer: list[Element] = []
+        self._to_skip = 0
+        self._ended = False
+
+    def next(self) -> Any:
+        wanted = (self._size - 1) * self._stride + 1
+        while not self._ended and len(self._buffer) < wanted:
+            element = self.source.next()
+            if element is END:
+                self._ended = True
+            elif self._to_skip:
+                self._to_skip -= 1
+            else:
+                self._buffer.append(element)
+        if not self._buffer or (self._drop and len(self._buffer) < wanted):
+            return END
+        chosen = self._buffer[: wanted : self._stride]
+        self._to_skip = max(self._shift - len(self._buffer), 0)
+        self._buffer = self._buffer[self._shift :]
+        out = []
+        for values in zip(*chosen, strict=True):
+            out.append(scalar(Kept([[value] for value in values])))
+        return out

@@ -1,0 +1,102 @@
+"""The iterator of a graph at run time: where steps take elements of a pipeline from."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Callable
+
+from runnel.graph.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+from runnel.pipelines.mapping import LOOK_SECONDS
+from runnel.pipelines.pipeline import END, Element, Pipeline, PipelineRun, Traversal
+
+_by_handle: weakref.WeakValueDictionary[str, IteratorState] = weakref.WeakValueDictionary()
+_numbers = itertools.count()
+
+
+class IteratorState:
+    """A traversal that steps share; the step that asks for an element makes it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.handle = f"iterator:{next(_numbers)}:{name}"
+        """What stands for it in a string."""
+        _by_handle[self.handle] = self
+        # Held while an element is made: elements are made one after the other.
+        self._lock = threading.Lock()
+        self._run = PipelineRun()
+        self._traversal: Traversal | None = None
+        self._gone: Exception | None = None
+
+    def start(self, pipeline: Pipeline, check: Callable[[], None], again: bool = True) -> None:
+        """Begins with the first element of ``pipeline``; again only if asked to."""
+        self._acquire(check)
+        try:
+            if self._traversal is not None:
+                if not again:
+                    return
+                self._traversal.close()
+            self._run = PipelineRun(check)
+            self._traversal = pipeline.iterate(self._run)
+        finally:
+            self._lock.release()
+
+    @property
+    def is_started(self) -> bool:
+        return self._traversal is not None
+
+    def next(self, check: Callable[[], None]) -> Element:
+        """The next element; ``check`` raises an error when the step has to stop."""
+        self._acquire(check)
+        try:
+            if self._traversal is None:
+                raise FailedPreconditionError(
+                    None,
+                    None,
+                    "GetNext() failed because the iterator has not been initialized. Ensure that "
+                    "you have run the initializer operation for this iterator before getting the "
+                    "next element.",
+                )
+
+            def both() -> None:
+                check()
+                self._require()
+
+            self._run.check = both
+            element = self._traversal.next()
+        finally:
+            self._lock.release()
+        if element is END:
+            raise OutOfRangeError(None, None, "End of sequence")
+        return element
+
+    def _acquire(self, check: Callable[[], None]) -> None:
+        self._require()
+        while not self._lock.acquire(timeout=LOOK_SECONDS):
+            check()
+            self._require()
+
+    def _require(self) -> None:
+        if self._gone is not None:
+            raise self._gone
+
+    def abandon(self, error: Exception) -> None:
+        """It is gone with its session: what waits for it fails, its threads end."""
+        self._gone = error
+        traversal, self._traversal = self._traversal, None
+        if traversal is not None:
+            traversal.close()
+
+
+def iterator_of(handle: str) -> IteratorState:
+    """The iterator that a string stands for."""
+    found = _by_handle.get(handle)
+    if found is None:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"{handle!r} stands for no iterator of this process; iterator.string_handle() gives "
+            "what does, while the iterator's session is open.",
+        )
+    return found

@@ -1,0 +1,182 @@
+"""Which elements, and how often: taken, skipped, repeated, one pipeline after or beside another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runnel.graph.errors import InvalidArgumentError
+from runnel.pipelines.pipeline import END, Pipeline, PipelineRun, Stage, Traversal
+
+
+class Take(Pipeline):
+    """The first elements; all if the number is negative."""
+
+    def __init__(self, source: Pipeline, count: int) -> None:
+        self._source, self._count = source, count
+
+    def iterate(self, run: PipelineRun) -> Traversal:
+        return _Taking(self._source.iterate(run), self._count)
+
+
+class _Taking(Stage):
+    def __init__(self, source: Traversal, left: int) -> None:
+        super().__init__(source)
+        self._left = left
+
+    def next(self) -> Any:
+        if not self._left:
+            return END
+        element = self.source.next()
+        self._left -= 1
+        return element
+
+
+class Skip(Pipeline):
+    """What follows the first elements; nothing if the number is negative."""
+
+    def __init__(self, source: Pipeline, count: int) -> None:
+        self._source, self._count = source, count
+
+    def iterate(self, run: PipelineRun) -> Traversal:
+        return _Skipping(self._source.iterate(run), self._count, run)
+
+
+class _Skipping(Stage):
+    def __init__(self, source: Traversal, left: int, run: PipelineRun) -> None:
+        super().__init__(source)
+        self._left, self._run = left, run
+
+    def next(self) -> Any:
+        if self._left < 0:
+            return END
+        while self._left:
+            self._run.check()
+            if self.source.next() is END:
+                self._left = 0
+                return END
+            self._left -= 1
+        return self.source.next()
+
+
+class Shard(Pipeline):
+    """Every n-th element."""
+
+    def __init__(self, source: Pipeline, shards: int, index: int) -> None:
+        if shards < 1 or not 0 <= index < shards:
+            raise InvalidArgumentError(
+                None, None, f"index must be between 0 and {shards - 1} (currently {index})."
+            )
+        self._source, self._shards, self._index = source, shards, index
+
+    def iterate(self, run: PipelineRun) -> Traversal:
+        return _Sharding(self._source.iterate(run), self._shards, self._index)
+
+
+class _Sharding(Stage):
+    def __init__(self, source: Traversal, shards: int, index: int) -> None:
+        super().__init__(source)
+        self._shards, self._index, self._place = shards, index, 0
+
+    def next(self) -> Any:
+        while True:
+            element = self.source.next()
+            place, self._place = self._place, self._place + 1
+            if element is END or place % self._shards == self._index:
+                return element
+
+
+class Repeat(Pipeline):
+    """All elements again and again: so many times, or for ever if the number is negative."""
+
+    def __init__(self, source: Pipeline, count: int) -> None:
+        self._source, self._count = source, count
+
+    def iterate(self, run: PipelineRun) -> Traversal:
+        return _Repeating(self._source, self._count, run)
+
+
+class _Repeating(Traversal):
+    def __init__(self, source: Pipeline, left: int, run: PipelineRun) -> None:
+        self._pipeline, self._left, self._run = source, left, run
+        self._current: Traversal | None = None
+        self._had_any = True
+
+    def next(self) -> Any:
+        while True:
+            self._run.check()
+            if self._current is None:
+                if not self._left or not self._had_any:
+                    return END  # what has no elements has none for ever
+                self._left -= 1
+                self._had_any = False
+                self._current = self._pipeline.iterate(self._run)
+            element = self._current.next()
+            if element is not END:
+                self._had_any = True
+                return element
+            self.close()
+
+    def close(self) -> None:
+        current, self._current = self._current, None
+        if current is not None:
+            current.close()
+
+
+class Concatenate(Pipeline):
+    """The elements of one pipeline, then those of another."""
+
+    def __init__(self, sources: list[Pipeline]) -> None:
+        self._sources = sources
+
+    def iterate(self, run: PipelineRun) -> Traversal:
+        return _Concatenating(self._sources, run)
+
+
+class _Concatenating(Traversal):
+    def __init__(self, sources: list[Pipeline], run: PipelineRun) -> None:
+        self._left, self._run = list(reversed(sources)), run
+        self._current: Traversal | None = None
+
+    def next(self) -> Any:
+        while True:
+            if self._current is None:
+                if not self._left:
+                    return END
+                self._current = self._left.pop().iterate(self._run)
+            element = self._current.next()
+            if element is not END:
+                return element
+            self.close()
+
+    def close(self) -> None:
+        current, self._current = self._current, None
+        if current is not None:
+            current.close()
+
+
+class Zip(Pipeline):
+    """Elements of several pipelines side by side, until one of them ends."""
+
+    def __init__(self, sources: list[Pipeline]) -> None:
+        self._sources = sources
+
+    def iterate(self, run: PipelineRun) -> Traversal:
+        return _Zipping([source.iterate(run) for source in self._sources])
+
+
+class _Zipping(Traversal):
+    def __init__(self, sources: list[Traversal]) -> None:
+        self._sources = sources
+
+    def next(self) -> Any:
+        element = []
+        for source in self._sources:
+            part = source.next()
+            if part is END:
+                return END
+            element += part
+        return element
+
+    def close(self) -> None:
+        for source in self._sources:
+            source.close()

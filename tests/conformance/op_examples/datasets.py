@@ -1,0 +1,185 @@
+"""Examples of operations that make datasets: each is iterated over."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Any
+
+import numpy as np
+
+from runnel.records.framing import framed
+from tests.conformance.exchange import Builder, Example, Inputs, Steps
+
+FLOAT, INT64, STRING = 1, 9, 7
+NUMBERS = np.arange(7, dtype=np.int64)
+ROWS = np.arange(12, dtype=np.float32).reshape(6, 2)
+
+
+def one(dtype: int = INT64, shape: Any = ()) -> dict[str, Any]:
+    return {"output_types": [dtype], "output_shapes": [shape]}
+
+
+def iterated(b: Builder, dataset: str, count: int, attrs: dict[str, Any]) -> Steps:
+    """The first elements of a dataset."""
+    iterator = b.one("IteratorV2", shared_name="", container="", **attrs)
+    begin = b.op("MakeIterator", dataset, iterator)
+    element = b.op("IteratorGetNext", iterator, **attrs)
+    return [begin, *[element] * count, begin, element]
+
+
+def numbers(b: Builder) -> str:
+    return b.one("RangeDataset", np.int64(0), np.int64(7), np.int64(1), **one())
+
+
+def number(value: int) -> np.int64:
+    return np.int64(value)
+
+
+def of_numbers(*inputs: Any, count: int = 3, attrs: Any = None, **more: Any) -> Any:
+    """A transformation of the numbers below 7."""
+
+    def example_for(op_type: str) -> Example:
+        def example(b: Builder) -> Steps:
+            made = attrs or one()
+            return iterated(b, b.one(op_type, numbers(b), *inputs, **made, **more), count, made)
+
+        return example
+
+    return example_for
+
+
+def tensors(op_type: str) -> Example:
+    def example(b: Builder) -> Steps:
+        shapes = [[6, 2], [6]] if op_type == "TensorDataset" else [[2], []]
+        types = {"output_types": [FLOAT, INT64], "output_shapes": shapes}
+        made = b.one(op_type, Inputs([ROWS, NUMBERS[:6]]), output_shapes=shapes)
+        return iterated(b, made, 1, types)
+
+    return example
+
+
+def counted(op_type: str) -> Example:
+    return lambda b: iterated(b, numbers(b), 3, one())
+
+
+def sparse_rows(op_type: str) -> Example:
+    def example(b: Builder) -> Steps:
+        places = np.array([[0, 1], [2, 0], [2, 2]], np.int64)
+        made = b.one(op_type, places, ROWS[:3, 0].copy(), np.array([4, 3], np.int64))
+        types = {"output_types": [INT64, FLOAT, INT64], "output_shapes": [[None, 1], [None], [1]]}
+        return iterated(b, made, 4, types)
+
+    return example
+
+
+def zipped(op_type: str) -> Example:
+    def example(b: Builder) -> Steps:
+        types = {"output_types": [INT64, INT64], "output_shapes": [[], []]}
+        made = b.one(op_type, Inputs([numbers(b), numbers(b)]), **types)
+        return iterated(b, made, 2, types)
+
+    return example
+
+
+def concatenated(op_type: str) -> Example:
+    def example(b: Builder) -> Steps:
+        return iterated(b, b.one(op_type, numbers(b), numbers(b), **one()), 9, one())
+
+    return example
+
+
+def padded(op_type: str) -> Example:
+    def example(b: Builder) -> Steps:
+        rows = b.one("TensorSliceDataset", Inputs([ROWS]), output_shapes=[[2]])
+        shapes = Inputs([np.array([3], np.int64)])
+        made = b.one(
+            op_type,
+            *(rows, number(4), shapes, Inputs([-1.0]), False),
+            output_shapes=[[None, 3]],
+        )
+        return iterated(b, made, 2, one(FLOAT, [None, 3]))
+
+    return example
+
+
+def unbatched(op_type: str) -> Example:
+    def example(b: Builder) -> Steps:
+        rows = b.one("TensorSliceDataset", Inputs([ROWS]), output_shapes=[[2]])
+        return iterated(b, b.one(op_type, rows, **one(FLOAT)), 5, one(FLOAT))
+
+    return example
+
+
+def of_file(content: bytes, *inputs: Any, count: int) -> Any:
+    def example_for(op_type: str) -> Example:
+        def example(b: Builder) -> Steps:
+            with tempfile.NamedTemporaryFile(delete=False) as file:
+                file.write(content)
+            made = b.one(op_type, file.name, *inputs)
+            return iterated(b, made, count, one(STRING))
+
+        return example
+
+    return example_for
+
+
+def handled(op_type: str) -> Example:
+    """An iterator that a string stands for, which differs from run to run."""
+
+    def example(b: Builder) -> Steps:
+        iterator = b.one("IteratorV2", shared_name="", container="", **one())
+        begin = b.op("MakeIterator", numbers(b), iterator)
+        made = op_type if op_type.startswith("IteratorFrom") else "IteratorFromStringHandleV2"
+        again = b.one(made, b.one("IteratorToStringHandle", iterator), **one())
+        return [begin, b.op("IteratorGetNext", again, **one())]
+
+    return example
+
+
+def old_iterator(op_type: str) -> Example:
+    def example(b: Builder) -> Steps:
+        iterator = b.one("Iterator", shared_name="x", container="", **one())
+        begin = b.op("MakeIterator", numbers(b), iterator)
+        return [begin, b.op("IteratorGetNextSync", iterator, **one())]
+
+    return example
+
+
+SIZE = np.int64(1 << 18)
+EXAMPLES: dict[str, Any] = {
+    "TensorDataset": tensors,
+    "TensorSliceDataset": tensors,
+    "SparseTensorSliceDataset": sparse_rows,
+    "RangeDataset": counted,
+    "IteratorV2": counted,
+    "MakeIterator": counted,
+    "IteratorGetNext": counted,
+    "Iterator": old_iterator,
+    "IteratorGetNextSync": old_iterator,
+    "IteratorToStringHandle": handled,
+    "IteratorFromStringHandle": handled,
+    "IteratorFromStringHandleV2": handled,
+    "ZipDataset": zipped,
+    "ConcatenateDataset": concatenated,
+    "RepeatDataset": of_numbers(number(2), count=14),
+    "TakeDataset": [of_numbers(number(3)), of_numbers(number(-1), count=7)],
+    "SkipDataset": of_numbers(number(4)),
+    "ShardDataset": of_numbers(number(3), number(1), count=2),
+    "BatchDatasetV2": [
+        of_numbers(number(3), False, attrs=one(INT64, [None])),
+        of_numbers(number(3), True, count=2, attrs=one(INT64, [3])),
+    ],
+    "PaddedBatchDatasetV2": padded,
+    "UnbatchDataset": unbatched,
+    "ShuffleDataset": [
+        of_numbers(number(3), number(5), number(7), count=7, reshuffle_each_iteration=False),
+        of_numbers(number(20), number(5), number(7), count=7),
+    ],
+    "CacheDataset": of_numbers("", count=7),
+    "PrefetchDataset": of_numbers(number(2), count=7),
+    "TextLineDataset": of_file(b"one\r\n\ntwo\nthree", "", SIZE, count=4),
+    "TFRecordDataset": of_file(framed(b"a") + framed(b""), "", SIZE, count=2),
+    "FixedLengthRecordDatasetV2": of_file(
+        b"HEADaabbccF", number(4), number(2), number(1), SIZE, "", count=3
+    ),
+}

@@ -1,0 +1,201 @@
+"""Iterators within sessions: threads that end, steps that stop, elements that are the caller's."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import runnel as tf
+
+Dataset = tf.data.Dataset
+
+
+def threads_of_data():
+    return [t for t in threading.enumerate() if t.name.startswith("runnel-data")]
+
+
+def await_no_threads(seconds=10):
+    for thread in threads_of_data():
+        thread.join(seconds)
+    assert threads_of_data() == []
+
+
+def test_threads_end_with_the_session():
+    dataset = Dataset.range(10**9).map(lambda n: n + 1, num_parallel_calls=2).prefetch(3)
+    element = dataset.make_one_shot_iterator().get_next()
+    with tf.Session() as sess:
+        assert sess.run(element) == 1
+        assert threads_of_data()
+    await_no_threads()
+
+
+def test_threads_end_with_the_elements():
+    element = Dataset.range(3).prefetch(1).make_one_shot_iterator().get_next()
+    with tf.Session() as sess:
+        assert [sess.run(element) for _ in range(3)] == [0, 1, 2]
+        with pytest.raises(tf.errors.OutOfRangeError, match="End of sequence"):
+            sess.run(element)
+        await_no_threads()
+        with pytest.raises(tf.errors.OutOfRangeError):
+            sess.run(element)
+
+
+def test_beginning_again_ends_the_threads_of_before():
+    iterator = Dataset.range(10**6).prefetch(2).make_initializable_iterator()
+    element = iterator.get_next()
+    with tf.Session() as sess:
+        for _ in range(5):
+            sess.run(iterator.initializer)
+            assert [sess.run(element) for _ in range(3)] == [0, 1, 2]
+        assert len(threads_of_data()) <= 2
+    await_no_threads()
+
+
+def test_a_step_that_finds_no_element_stops_in_time():
+    """A filter that lets nothing pass would look for ever."""
+    element = Dataset.range(10**15).filter(lambda n: n < 0).make_one_shot_iterator().get_next()
+    with tf.Session() as sess, pytest.raises(tf.errors.DeadlineExceededError):
+        sess.run(element, options=tf.RunOptions(timeout_in_ms=200))
+
+
+def test_a_step_that_waits_for_a_thread_stops_in_time():
+    release = threading.Event()
+
+    def stuck():
+        yield 1
+        release.wait(30)
+
+    element = (
+        Dataset.from_generator(stuck, tf.int64, []).prefetch(1).make_one_shot_iterator().get_next()
+    )
+    with tf.Session() as sess:
+        assert sess.run(element) == 1
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            sess.run(element, options=tf.RunOptions(timeout_in_ms=200))
+        release.set()
+    await_no_threads()
+
+
+def test_closing_a_session_ends_a_step_that_waits():
+    begun, release, found = threading.Event(), threading.Event(), []
+
+    def stuck():
+        begun.set()
+        release.wait(30)
+        yield 1
+
+    element = (
+        Dataset.from_generator(stuck, tf.int64, []).prefetch(1).make_one_shot_iterator().get_next()
+    )
+    sess = tf.Session()
+
+    def step():
+        try:
+            sess.run(element)
+        except tf.errors.OpError as error:
+            found.append(error)
+
+    thread = threading.Thread(target=step)
+    thread.start()
+    assert begun.wait(30)
+    sess.close()
+    thread.join(30)
+    release.set()
+    assert isinstance(found[0], tf.errors.CancelledError)
+    await_no_threads()
+
+
+def test_steps_of_several_threads_share_the_elements():
+    element = Dataset.range(400).map(lambda n: n * 2).make_one_shot_iterator().get_next()
+    found = [[] for _ in range(4)]
+    with tf.Session() as sess:
+
+        def steps(mine):
+            try:
+                while True:
+                    mine.append(int(sess.run(element)))
+            except tf.errors.OutOfRangeError:
+                pass
+
+        threads = [threading.Thread(target=steps, args=(mine,)) for mine in found]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    assert sorted(n for mine in found for n in mine) == list(range(0, 800, 2))
+    assert all(mine == sorted(mine) for mine in found)
+
+
+@pytest.mark.parametrize(
+    "how", [lambda d: d, lambda d: d.cache(), lambda d: d.map(lambda x: x).cache()]
+)
+def test_an_element_belongs_to_who_fetches_it(how):
+    rows = np.ones((2, 3), np.float32)
+    dataset = how(Dataset.from_tensor_slices(rows)).repeat(2)
+    element = dataset.make_one_shot_iterator().get_next()
+    with tf.Session() as sess:
+        for _ in range(4):
+            got = sess.run(element)
+            np.testing.assert_array_equal(got, np.ones(3))
+            got[:] = 7
+    np.testing.assert_array_equal(rows, 1)
+
+
+def test_two_sessions_iterate_on_their_own():
+    element = Dataset.range(5).make_one_shot_iterator().get_next()
+    with tf.Session() as first, tf.Session() as second:
+        assert [first.run(element), first.run(element), second.run(element)] == [0, 1, 0]
+
+
+def test_an_iterator_that_was_not_begun_says_so():
+    iterator = Dataset.range(5).make_initializable_iterator()
+    element = iterator.get_next()
+    with (
+        tf.Session() as sess,
+        pytest.raises(tf.errors.FailedPreconditionError, match="initializer"),
+    ):
+        sess.run(element)
+
+
+def test_several_get_next_in_a_step_take_an_element_each():
+    iterator = Dataset.range(10).make_one_shot_iterator()
+    pair = [iterator.get_next(), iterator.get_next()]
+    with tf.Session() as sess:
+        assert sorted(sess.run(pair)) == [0, 1]
+        assert sorted(sess.run(pair)) == [2, 3]
+
+
+def test_a_model_is_trained_by_it():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 3)).astype(np.float32)
+    y = x @ np.array([[1.0], [-2.0], [0.5]], np.float32)
+    dataset = Dataset.from_tensor_slices((x, y)).shuffle(200, seed=1).repeat().batch(20).prefetch(2)
+    features, labels = dataset.make_one_shot_iterator().get_next()
+    weights = tf.get_variable("w", [3, 1], initializer=tf.zeros_initializer())
+    loss = tf.reduce_mean(tf.square(tf.matmul(features, weights) - labels))
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        for _ in range(100):
+            sess.run(train)
+        np.testing.assert_allclose(sess.run(weights).ravel(), [1, -2, 0.5], atol=1e-2)
+
+
+def test_memory_of_a_shuffle_is_that_of_its_buffer():
+    import tracemalloc
+
+    element = (
+        Dataset.range(10**9).shuffle(100, seed=1).batch(50).make_one_shot_iterator().get_next()
+    )
+    with tf.Session() as sess:
+        for _ in range(20):
+            sess.run(element)
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(200):
+            sess.run(element)
+        grown = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+    assert grown < 200_000
