@@ -20,11 +20,12 @@ def chunks(data: Any) -> Iterator[bytes]:
 
 def extend(crc: int, data: bytes) -> int:
     """The CRC-32C of what has ``crc``, followed by ``data``."""
-    return _extend()(crc, data)
+    return extending()(crc, data)
 
 
 @cache
-def _extend() -> Any:
+def extending() -> Any:
+    """The function :func:`extend` itself, for who calls it often."""
     try:
         from google_crc32c import extend as quick
     except ImportError:  # correct, but some megabytes a second

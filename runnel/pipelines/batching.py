@@ -26,23 +26,22 @@ def _require_positive(size: int) -> None:
 
 def stacked(values: list[Any], place: int) -> np.ndarray:
     """The values of a component of several elements in one array."""
-    first = np.asarray(values[0])
-    if any(np.shape(value) != first.shape for value in values):
-        other = next(v for v in values if np.shape(v) != first.shape)
+    shapes = {value.shape for value in values}
+    if len(shapes) > 1:
+        first, other = values[0], next(v for v in values if v.shape != values[0].shape)
         raise InvalidArgumentError(
             None,
             None,
             f"Cannot batch tensors with different shapes in component {place}. First element had "
-            f"shape {list(first.shape)} and another element had shape {list(np.shape(other))}.",
+            f"shape {list(first.shape)} and another element had shape {list(other.shape)}.",
         )
-    if first.dtype == object:
-        out = np.empty((len(values), *first.shape), object)
+    (shape,), dtype = shapes, values[0].dtype
+    if dtype == object:
+        out = np.empty((len(values), *shape), object)
         for i, value in enumerate(values):
-            out[i] = value[()] if not first.ndim and isinstance(value, np.ndarray) else value
+            out[i] = value if shape else value[()]
         return out
-    if not first.ndim:
-        return np.array(values, first.dtype)
-    return np.stack(values)
+    return np.stack(values) if shape else np.array(values, dtype)
 
 
 class Batch(Pipeline):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from runnel.checkpoint.checksum import extend, masked
+from runnel.checkpoint.checksum import extending, masked
 from runnel.gfile import open_binary
 from runnel.graph import errors
 from runnel.records.compression import Inflated, TFRecordOptions
@@ -37,24 +37,34 @@ class RecordReader:
         """Where the next record begins."""
         self._buffer = b""
         self._buffer_at = 0
+        self._checksum = extending()
 
     def __iter__(self) -> Iterator[bytes]:
         return self
 
     def __next__(self) -> bytes:
-        header = self._read(self.offset, HEADER.size)
+        begin = self.offset - self._buffer_at
+        header = self._buffer[begin : begin + HEADER.size]
+        if len(header) < HEADER.size:
+            header = self._read(self.offset, HEADER.size)
+            begin = self.offset - self._buffer_at
         if not header and self._unreadable is None:
             raise StopIteration
         if len(header) < HEADER.size:
             raise self._truncated()
         length, checksum = HEADER.unpack(header)
-        if masked(extend(0, header[:8])) != checksum:
+        if masked(self._checksum(0, header[:8])) != checksum:
             raise self._damaged("the checksum of its length does not match")
-        body = self._read(self.offset + HEADER.size, length + FOOTER.size)
-        if len(body) < length + FOOTER.size:
-            raise self._truncated()
-        data = body[:length]
-        if masked(extend(0, data)) != FOOTER.unpack_from(body, length)[0]:
+        begin += HEADER.size
+        end = begin + length
+        if end + FOOTER.size > len(self._buffer):
+            body = self._read(self.offset + HEADER.size, length + FOOTER.size)
+            if len(body) < length + FOOTER.size:
+                raise self._truncated()
+            begin = self.offset + HEADER.size - self._buffer_at
+            end = begin + length
+        data = self._buffer[begin:end]
+        if masked(self._checksum(0, data)) != FOOTER.unpack_from(self._buffer, end)[0]:
             raise self._damaged("the checksum of its data does not match")
         self.offset += HEADER.size + length + FOOTER.size
         return data

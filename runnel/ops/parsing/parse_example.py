@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from runnel.graph import dtypes
 from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.dtypes import DType
 from runnel.graph.graph import name_scope
 from runnel.graph.registry import register_op
 from runnel.graph.shapes import TensorShape
 from runnel.ops.parsing.example_values import (
+    Column,
+    Examples,
     dense_of,
     in_features,
-    message,
     sparse_of,
     texts,
 )
@@ -82,30 +85,25 @@ def _(serialized, defaults, *, num_sparse, dense_shapes):
 
 
 def parsed_features(
-    features: list[Any],
+    column: Callable[[str, DType], Column],
     names: list[str],
     sparse: list[tuple[str, Any]],
     dense: list[tuple[str, Any, TensorShape, Any]],
 ) -> tuple[list[list[np.ndarray]], list[np.ndarray]]:
-    """Sparse features as (indices, values, shape) each, and dense ones, of maps of features."""
-    found = [
-        sparse_of(
-            [in_features(f, key, dtype, n) for f, n in zip(features, names, strict=True)], dtype
-        )
-        for key, dtype in sparse
-    ]
+    """Sparse features as (indices, values, shape) each, and dense ones."""
+    found = [sparse_of(column(key, dtype), dtype) for key, dtype in sparse]
     stacked = [
-        dense_of(
-            [in_features(f, key, dtype, n) for f, n in zip(features, names, strict=True)],
-            names,
-            key,
-            dtype,
-            shape,
-            np.asarray(default),
-        )
+        dense_of(column(key, dtype), names, key, dtype, shape, np.asarray(default))
         for key, dtype, shape, default in dense
     ]
     return found, stacked
+
+
+def columns_of(features: list[Any], names: list[str]) -> Callable[[str, DType], Column]:
+    """The columns of maps of features."""
+    return lambda key, dtype: Column(
+        [in_features(f, key, dtype, n) for f, n in zip(features, names, strict=True)]
+    )
 
 
 def by_part(sparse: list[list[np.ndarray]]) -> list[np.ndarray]:
@@ -136,12 +134,8 @@ def _(
 
     contents = np.asarray(serialized, object).tolist()
     called = example_names(names, len(contents))
-    features = [
-        message(Example, content, name).features.feature
-        for content, name in zip(contents, called, strict=True)
-    ]
     sparse, dense = parsed_features(
-        features,
+        Examples(Example, contents, called).column,
         called,
         list(zip(texts(sparse_keys), sparse_types, strict=True)),
         list(zip(texts(dense_keys), Tdense, dense_shapes, defaults, strict=True)),
@@ -175,7 +169,7 @@ def _(
 
     names = ["<unknown>"]
     sparse, dense = parsed_features(
-        [message(Example, np.asarray(serialized).item(), names[0]).features.feature],
+        Examples(Example, [np.asarray(serialized).item()], names).column,
         names,
         list(zip(texts(sparse_keys), sparse_types, strict=True)),
         list(zip(texts(dense_keys), Tdense, dense_shapes, defaults, strict=True)),

@@ -23,6 +23,7 @@ from runnel.ops.parsing.feature_kinds import (
 from runnel.ops.parsing.parse_example import (
     TYPES,
     by_part,
+    columns_of,
     example_names,
     parsed_features,
     without_batch,
@@ -213,7 +214,7 @@ def _(
     empty = {*texts(missing)}
     sparse, dense = without_batch(
         *parsed_features(
-            [found.context.feature],
+            columns_of([found.context.feature], names),
             names,
             list(zip(texts(context_sparse), context_sparse_types, strict=True)),
             list(
@@ -275,7 +276,7 @@ def _(
         for content, name in zip(contents, names, strict=True)
     ]
     sparse, dense = parsed_features(
-        [example.context.feature for example in examples],
+        columns_of([example.context.feature for example in examples], names),
         names,
         list(zip(texts(context_sparse_keys), context_sparse_types, strict=True)),
         list(

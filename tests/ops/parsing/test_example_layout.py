@@ -1,0 +1,108 @@
+"""Examples that are read at once are read as each alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import runnel as tf
+from runnel.ops.parsing.example_layout import groups_of
+
+train = tf.train
+INT64 = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 200)
+FLOAT32 = st.floats(width=32, allow_nan=False)
+FEATURES = {
+    "a": tf.VarLenFeature(tf.float32),
+    "b": tf.VarLenFeature(tf.int64),
+    "c": tf.VarLenFeature(tf.string),
+    "d": tf.FixedLenFeature([2], tf.float32, [0.5, 1.5]),
+    "e": tf.FixedLenFeature([], tf.int64, -1),
+    "f": tf.FixedLenSequenceFeature([], tf.string, allow_missing=True),
+}
+
+
+@st.composite
+def examples(draw):
+    values = {
+        "a": draw(st.lists(FLOAT32, max_size=4)),
+        "b": draw(st.lists(INT64, max_size=4)),
+        "c": draw(st.lists(st.binary(max_size=4), max_size=3)),
+        "d": draw(st.lists(FLOAT32, min_size=2, max_size=2)),
+        "e": draw(st.lists(INT64, min_size=1, max_size=1)),
+        "f": draw(st.lists(st.binary(max_size=3), max_size=2)),
+    }
+    kept = draw(st.lists(st.sampled_from(sorted(values)), unique=True))
+    made = train.Example()
+    for key in kept:
+        feature = made.features.feature[key]
+        if key in "ad":
+            feature.float_list.value.extend(values[key])
+        elif key in "be":
+            feature.int64_list.value.extend(values[key])
+        else:
+            feature.bytes_list.value.extend(values[key])
+    return made.SerializeToString()
+
+
+def parsed(contents):
+    with tf.Graph().as_default(), tf.Session() as sess:
+        return sess.run(tf.parse_example(list(contents), FEATURES))
+
+
+@given(st.lists(examples(), min_size=1, max_size=3), st.data())
+@settings(deadline=None, max_examples=60)
+def test_many_are_read_as_few(kinds, data):
+    """Fewer than eight alike are read one by one: the same ones in small parts are the oracle."""
+    contents = data.draw(st.lists(st.sampled_from(kinds), min_size=8, max_size=20))
+    whole = parsed(contents)
+    few = [parsed(contents[i : i + 4]) for i in range(0, len(contents), 4)]
+    for key in ("d", "e"):
+        assert whole[key].tolist() == np.concatenate([part[key] for part in few]).tolist()
+    for key in ("a", "b", "c"):
+        assert whole[key].values.tolist() == [v for part in few for v in part[key].values.tolist()]
+        rows = [r + 4 * i for i, part in enumerate(few) for r in part[key].indices[:, 0].tolist()]
+        assert whole[key].indices[:, 0].tolist() == rows
+
+
+@pytest.mark.parametrize("value", [0, 1, 127, 128, 300, 2**40, 2**63 - 1, -1, -(2**63)])
+def test_numbers_of_every_width(value):
+    made = train.Example()
+    made.features.feature["b"].int64_list.value.extend([value, 5, value])
+    contents = [made.SerializeToString()] * 9
+    groups, others = groups_of(contents)
+    assert len(groups) == 1 and others == []
+    assert parsed(contents)["b"].values.tolist() == [value, 5, value] * 9
+
+
+def test_those_that_differ_in_values_alone_are_one_group():
+    contents = []
+    for i in range(20):
+        made = train.Example()
+        made.features.feature["d"].float_list.value.extend([i, -i])
+        made.features.feature["e"].int64_list.value.append(i)
+        made.features.feature["f"].bytes_list.value.append(b"%02d" % i)
+        contents.append(made.SerializeToString(deterministic=True))
+    groups, others = groups_of(contents)
+    assert len(groups) == 1 and others == []
+    found = parsed(contents)
+    assert found["d"].tolist() == [[i, -i] for i in range(20)]
+    assert found["e"].tolist() == list(range(20))
+    assert found["f"].ravel().tolist() == [b"%02d" % i for i in range(20)]
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=150)
+def test_bytes_that_were_changed_are_read_or_refused(data):
+    content = bytearray(data.draw(examples()) or b"\x0a\x00")
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    outcomes = []
+    for count in (1, 9):
+        try:
+            found = parsed([bytes(content)] * count)
+            outcomes.append(repr([found["d"][0].tolist(), found["e"][0].tolist()]))
+        except tf.errors.InvalidArgumentError:
+            outcomes.append("refused")
+    assert outcomes[0] == outcomes[1]
