@@ -202,6 +202,14 @@ from runnel.ops.control import group, identity, identity_n, no_op, stop_gradient
 from runnel.ops.convolution.dilated_windows import required_space_to_batch_paddings
 from runnel.ops.cumulative import bincount, cumprod, cumsum
 from runnel.ops.data import iterator_ops as _iterators  # and those with a tf.data these
+from runnel.ops.data.readers import (
+    FixedLengthRecordReader,
+    IdentityReader,
+    ReaderBase,
+    TextLineReader,
+    TFRecordReader,
+    WholeFileReader,
+)
 from runnel.ops.diagonal import eye, matrix_diag, matrix_diag_part, matrix_set_diag
 from runnel.ops.division import (
     div,

@@ -64,6 +64,7 @@ from runnel.train.input_batching import (
 from runnel.train.input_producers import (
     input_producer,
     limit_epochs,
+    match_filenames_once,
     range_input_producer,
     slice_input_producer,
     string_input_producer,
@@ -186,6 +187,7 @@ __all__ = [
     "list_variables",
     "load_checkpoint",
     "load_variable",
+    "match_filenames_once",
     "maybe_batch",
     "maybe_batch_join",
     "maybe_shuffle_batch",

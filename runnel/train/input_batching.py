@@ -16,11 +16,17 @@ from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.graph import name_scope
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.shapes import TensorShape
+from runnel.graph.sparse_tensor import SparseTensor, is_sparse
 from runnel.ops.array_shape import reshape
 from runnel.ops.control import group, no_op
 from runnel.ops.gather import gather
 from runnel.ops.queues.queues import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomShuffleQueue
 from runnel.ops.selection import where
+from runnel.ops.sparse.serialization import (
+    deserialize_many_sparse,
+    serialize_many_sparse,
+    serialize_sparse,
+)
 from runnel.train.queue_runner import QueueRunner, add_queue_runner
 
 MakeQueue = Callable[[list[Any], list[Any]], QueueBase]
@@ -296,7 +302,8 @@ def _batches(
         raise ValueError("Expected at least one set of tensors to batch")
     listed = [_as_list(source) for source in sources]
     with name_scope(name, default_name, [t for t in listed[0] if isinstance(t, Tensor)]) as scope:
-        examples = [[convert_to_tensor(t) for t in source] for source in listed]
+        sparse = [_sparse(component) for component in listed[0]]
+        examples = [[_stored(t, enqueue_many) for t in source] for source in listed]
         if any(len(example) != len(examples[0]) for example in examples):
             raise ValueError("Every set of tensors to batch must have as many of them")
         types = [t.dtype.base_dtype for t in examples[0]]
@@ -311,7 +318,8 @@ def _batches(
         add_queue_runner(QueueRunner(queue, puts))
         take = queue.dequeue_up_to if smaller_final else queue.dequeue_many
         taken = take(batch_size, name=scope)
-        return _like(sources[0], taken if isinstance(taken, list) else [taken])
+        batches = taken if isinstance(taken, list) else [taken]
+        return _like(sources[0], [_taken(*pair) for pair in zip(batches, sparse, strict=True)])
 
 
 def _as_list(tensors: Any) -> list[Any]:
@@ -320,10 +328,33 @@ def _as_list(tensors: Any) -> list[Any]:
     return list(tensors) if isinstance(tensors, list | tuple) else [tensors]
 
 
-def _like(original: Any, tensors: list[Tensor]) -> Any:
+def _like(original: Any, tensors: list[Any]) -> Any:
+    """The batches in the form of the examples; one alone is not a list, as in TensorFlow."""
     if isinstance(original, dict):
         return dict(zip(sorted(original), tensors, strict=True))
-    return tensors if isinstance(original, list | tuple) else tensors[0]
+    return tensors[0] if len(tensors) == 1 else tensors
+
+
+def _sparse(component: Any) -> SparseTensor | None:
+    return SparseTensor.from_value(component) if is_sparse(component) else None
+
+
+def _stored(component: Any, enqueue_many: bool) -> Tensor:
+    """What a queue keeps of ``component``: three strings for a sparse tensor."""
+    sparse = _sparse(component)
+    if sparse is None:
+        return convert_to_tensor(component)
+    if enqueue_many:
+        rows = serialize_many_sparse(sparse)
+        rows.set_shape([None, 3])
+        return rows
+    return serialize_sparse(sparse)
+
+
+def _taken(batch: Tensor, sparse: SparseTensor | None) -> Any:
+    if sparse is None:
+        return batch
+    return deserialize_many_sparse(batch, sparse.dtype.base_dtype)
 
 
 def _as_keep(keep_input: Any, enqueue_many: bool) -> Tensor | None:

@@ -15,6 +15,7 @@ from runnel.ops.checks import Assert
 from runnel.ops.comparison import greater
 from runnel.ops.constants import constant
 from runnel.ops.control import identity
+from runnel.ops.files import matching_files
 from runnel.ops.gather import gather
 from runnel.ops.queues.queues import FIFOQueue, QueueBase
 from runnel.ops.ranges import range as range_of
@@ -44,6 +45,22 @@ def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = 
         )
         with control_dependencies([count_up_to(epochs, num_epochs)]):
             return identity(tensor, name=scope)
+
+
+def match_filenames_once(pattern: Any, name: str | None = None) -> Variable:
+    """A local variable with the names of the files that match ``pattern`` when it is initialized.
+
+    Example:
+        >>> names = tf.train.string_input_producer(tf.train.match_filenames_once("/data/*.csv"))
+    """
+    with name_scope(name, "matching_filenames", [pattern]) as scope:
+        return Variable(
+            matching_files(pattern),
+            name=scope,
+            trainable=False,
+            validate_shape=False,
+            collections=[GraphKeys.LOCAL_VARIABLES],
+        )
 
 
 def input_producer(
@@ -99,7 +116,7 @@ def string_input_producer(
         >>> names = tf.train.string_input_producer(["a.tfrecord", "b.tfrecord"], num_epochs=10)
     """
     message = "string_input_producer requires a non-null input tensor"
-    if not isinstance(string_tensor, Tensor) and len(string_tensor) == 0:
+    if isinstance(string_tensor, list | tuple) and not string_tensor:
         raise ValueError(message)
     with name_scope(name, "input_producer", [string_tensor]) as scope:
         strings = convert_to_tensor(string_tensor, dtypes.string)

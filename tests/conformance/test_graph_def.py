@@ -25,6 +25,7 @@ from tests.conformance.op_examples import (
     parsing,
     queues,
     random,
+    readers,
     sparse,
     state,
     strings,
@@ -60,7 +61,7 @@ NOT_EXCHANGED = {
 }
 EXAMPLES: dict[str, Any] = {}
 FAMILIES = (elementwise, arrays, neural, state, effects, random, control_flow, queues)
-for family in (*FAMILIES, datasets, files, parsing, sparse, strings, summaries, training):
+for family in (*FAMILIES, datasets, files, parsing, readers, sparse, strings, summaries, training):
     EXAMPLES |= family.EXAMPLES
 
 REGISTERED = sorted(runnel.registered_ops())

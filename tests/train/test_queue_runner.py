@@ -151,29 +151,29 @@ def test_a_batch_that_is_not_full_is_dropped():
 def test_padded_batches():
     n = numbers(3)
     batch = tf.train.batch([tf.fill([n], n)], 3, dynamic_pad=True, shapes=[[None]])
-    assert in_epochs(batch)[0][0].tolist() == [[0, 0], [1, 0], [2, 2]]
+    assert in_epochs(batch)[0].tolist() == [[0, 0], [1, 0], [2, 2]]
 
 
 def test_many_at_once_and_joined_sources():
     n = numbers(4)
     batch = tf.train.batch([tf.stack([n, n + 10])], 4, enqueue_many=True)
-    assert [b[0].tolist() for b in in_epochs(batch)] == [[0, 10, 1, 11], [2, 12, 3, 13]]
+    assert [b.tolist() for b in in_epochs(batch)] == [[0, 10, 1, 11], [2, 12, 3, 13]]
 
 
 def test_joined_sources():
     n = numbers(6)
     batch = tf.train.batch_join([[n], [n + 100]], 6)
-    assert batch[0].shape.as_list() == [6]
-    assert sorted(v % 100 for v in in_epochs(batch)[0][0]) == list(range(6))
+    assert batch.shape.as_list() == [6]
+    assert sorted(v % 100 for v in in_epochs(batch)[0]) == list(range(6))
 
 
 @pytest.mark.parametrize("joined", [False, True])
 def test_shuffled_batches(joined):
     n = numbers(20)
     if joined:
-        batch = tf.train.shuffle_batch_join([[n]], 5, 20, 10, seed=3)[0]
+        batch = tf.train.shuffle_batch_join([[n]], 5, 20, 10, seed=3)
     else:
-        batch = tf.train.shuffle_batch([n], 5, 20, 10, num_threads=2, seed=3)[0]
+        batch = tf.train.shuffle_batch([n], 5, 20, 10, num_threads=2, seed=3)
     found = np.concatenate(in_epochs(batch)).tolist()
     assert sorted(found) == list(range(20)) != found
 
@@ -188,6 +188,6 @@ def test_only_the_rows_that_are_kept_are_batched():
     n = numbers(3)
     rows = tf.stack([n, n + 10, n + 20])
     batch = tf.train.maybe_batch([rows], [True, False, True], 6, enqueue_many=True)
-    assert in_epochs(batch)[0][0].tolist() == [0, 20, 1, 21, 2, 22]
+    assert in_epochs(batch)[0].tolist() == [0, 20, 1, 21, 2, 22]
     with pytest.raises(ValueError, match="cannot be a vector"):
         tf.train.maybe_batch([n], [True, False], 2)

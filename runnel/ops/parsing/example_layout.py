@@ -31,7 +31,7 @@ class _Unusual(Exception):
 
 
 @dataclass(slots=True)
-class Layout:
+class ExampleLayout:
     """Where the values of features stand in a message; each is (position, size) of some bytes."""
 
     features: dict[str, tuple[DType | None, list[tuple[int, int]]]] = field(default_factory=dict)
@@ -41,9 +41,9 @@ class Layout:
     """The positions of bytes of numbers, whose highest bit is the same in every message."""
 
 
-def layout_of(content: bytes) -> Layout | None:
+def layout_of(content: bytes) -> ExampleLayout | None:
     """How ``content``, a serialized ``Example``, is laid out; None if it is written unusually."""
-    found = Layout()
+    found = ExampleLayout()
     try:
         for begin, end in _fields(content, 0, len(content), 1):
             for entry in _fields(content, begin, end, 1):
@@ -73,7 +73,7 @@ def _fields(content: bytes, begin: int, end: int, number: int) -> Iterator[tuple
         begin += size
 
 
-def _add_feature(found: Layout, content: bytes, begin: int, end: int) -> None:
+def _add_feature(found: ExampleLayout, content: bytes, begin: int, end: int) -> None:
     """Notes a feature, which stands in an entry of the map of features."""
     if content[begin : begin + 1] != b"\x0a":
         raise _Unusual
@@ -122,7 +122,7 @@ class Group:
     """Messages of one layout: which of all they are, and their bytes."""
 
     def __init__(
-        self, layout: Layout, rows: np.ndarray, contents: list[bytes], matrix: Any
+        self, layout: ExampleLayout, rows: np.ndarray, contents: list[bytes], matrix: Any
     ) -> None:
         self.rows = rows
         self._layout, self._contents, self._matrix = layout, contents, matrix
@@ -187,7 +187,7 @@ def groups_of(contents: list[bytes]) -> tuple[list[Group], list[int]]:
     return groups, sorted(others)
 
 
-def _alike(matrix: np.ndarray, template: np.ndarray, layout: Layout) -> np.ndarray:
+def _alike(matrix: np.ndarray, template: np.ndarray, layout: ExampleLayout) -> np.ndarray:
     """Which rows are laid out as ``template`` is."""
     alike = (matrix[:, layout.fixed] == template[layout.fixed]).all(axis=1)
     if len(layout.marks):
