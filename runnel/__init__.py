@@ -252,6 +252,8 @@ from runnel.ops.linear_algebra import (
     matrix_solve,
     matrix_triangular_solve,
 )
+from runnel.ops.lookup.tables import tables_initializer
+from runnel.ops.lookup.tables import tables_initializer as initialize_all_tables
 from runnel.ops.masking import boolean_mask, sequence_mask
 from runnel.ops.matmul import matmul
 from runnel.ops.norms import cross, norm, trace
@@ -507,6 +509,7 @@ _LAZY = {
     "graph_util": "runnel.graph_util",
     "io": "runnel.io",
     "logging": "runnel.logging",
+    "lookup": "runnel.lookup",
     "losses": "runnel.losses",
     "metrics": "runnel.metrics",
     "python_io": "runnel.python_io",

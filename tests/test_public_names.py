@@ -32,6 +32,8 @@ NAMESPACES = [
     "io",
     "layers",
     "linalg",
+    "lookup",
+    "contrib.lookup",
     "manip",
     "math",
     "nn",

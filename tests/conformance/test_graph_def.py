@@ -30,6 +30,7 @@ from tests.conformance.op_examples import (
     state,
     strings,
     summaries,
+    tables,
     training,
 )
 from tests.summary_meaning import meaning
@@ -61,7 +62,18 @@ NOT_EXCHANGED = {
 }
 EXAMPLES: dict[str, Any] = {}
 FAMILIES = (elementwise, arrays, neural, state, effects, random, control_flow, queues)
-for family in (*FAMILIES, datasets, files, parsing, readers, sparse, strings, summaries, training):
+for family in (
+    *FAMILIES,
+    datasets,
+    files,
+    parsing,
+    readers,
+    sparse,
+    strings,
+    summaries,
+    tables,
+    training,
+):
     EXAMPLES |= family.EXAMPLES
 
 REGISTERED = sorted(runnel.registered_ops())
