@@ -23,25 +23,19 @@ from runnel.graph.graph import Graph, control_dependencies, device, get_default_
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.random_seed import skip_op_ids
 from runnel.ops.constants import placeholder
-from runnel.ops.data.function_ops import GraphFunction, GraphFunctions
+from runnel.ops.data.function_ops import GraphFunction, GraphFunctions, described
 
 
 @dataclass(frozen=True, slots=True)
 class TracedFunction:
-    """A function of elements: its name in the graph, what it captures, what it gives."""
+    """A function of elements: what it captures, and what it gives."""
 
-    name: str
+    attr: Any
+    """The value of an attribute that names it."""
     captures: tuple[Tensor, ...]
     structure: Any
     elements: Any
     """What it gave when it was traced."""
-
-    @property
-    def attr(self) -> Any:
-        """The value of an attribute that names it."""
-        from tensorboard.compat.proto.attr_value_pb2 import NameAttrList
-
-        return NameAttrList(name=self.name)
 
 
 def trace(function: Callable[..., Any], structures: list[Any], what: str) -> TracedFunction:
@@ -69,17 +63,19 @@ def trace(function: Callable[..., Any], structures: list[Any], what: str) -> Tra
     body = graph.get_operations()[before:]
     skip_op_ids(-len(body))  # in TensorFlow they are not of this graph
     captures = _captures(outputs, set(body))
-    graph.attached(GraphFunctions)[scope] = GraphFunction(
+    made_of = GraphFunction(
         tuple(tensor for some in arguments for tensor in some), captures, tuple(outputs)
     )
-    return TracedFunction(scope, captures, structure, elements)
+    graph.attached(GraphFunctions)[scope] = made_of
+    return TracedFunction(described(scope, made_of), captures, structure, elements)
 
 
 def dataset_factory(graph: Graph, variant: Tensor, name: str) -> TracedFunction:
     """What makes a dataset, as a function without arguments; an error if it needs any."""
     _require_by_value(variant)
-    graph.attached(GraphFunctions)[name] = GraphFunction((), (), (variant,))
-    return TracedFunction(name, (), None, None)
+    made_of = GraphFunction((), (), (variant,))
+    graph.attached(GraphFunctions)[name] = made_of
+    return TracedFunction(described(name, made_of), (), None, None)
 
 
 def _captures(outputs: list[Tensor], body: set[Operation]) -> tuple[Tensor, ...]:

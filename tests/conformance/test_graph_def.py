@@ -57,7 +57,7 @@ NOT_EXCHANGED = {
             *("MapDataset", "ParallelMapDataset", "FlatMapDataset", "InterleaveDataset"),
             *("FilterDataset", "ReduceDataset", "OneShotIterator"),
         ),
-        "its function is not written to files",
+        "its function is part of our graph; TensorFlow has a library of functions beside it",
     ),
 }
 EXAMPLES: dict[str, Any] = {}

@@ -199,3 +199,24 @@ def test_memory_of_a_shuffle_is_that_of_its_buffer():
         grown = tracemalloc.get_traced_memory()[0] - before
         tracemalloc.stop()
     assert grown < 200_000
+
+
+@pytest.mark.parametrize("scope", ["", "imported"])
+def test_a_graph_with_a_dataset_is_written_and_read(scope):
+    with tf.Graph().as_default() as graph:
+        factor = tf.constant(3, tf.int64) * 2
+        dataset = (
+            Dataset.range(10)
+            .map(lambda n: n * factor)
+            .filter(lambda n: tf.equal(n % 4, 0))
+            .flat_map(lambda n: Dataset.range(n, n + 2))
+            .batch(3)
+        )
+        dataset.make_one_shot_iterator().get_next(name="element")
+        text = graph.as_graph_def().SerializeToString()
+    (element,) = tf.import_graph_def(
+        tf.GraphDef.FromString(text), return_elements=["element:0"], name=scope
+    )
+    with tf.Session() as sess:
+        assert sess.run(element).tolist() == [0, 1, 12]
+        assert sess.run(element).tolist() == [13, 24, 25]

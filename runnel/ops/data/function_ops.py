@@ -37,18 +37,53 @@ class PythonGenerators(dict[str, Callable[..., Callable[[], Any]]]):
     """The Python generators of a graph, by name; each gives what draws elements."""
 
 
+def described(name: str, function: GraphFunction) -> Any:
+    """The value of an attribute that names a function, and says which tensors it is made of."""
+    from tensorboard.compat.proto.attr_value_pb2 import NameAttrList
+
+    made = NameAttrList(name=name)
+    for part in _PARTS:
+        names = [tensor.name.encode() for tensor in getattr(function, part)]
+        made.attr[part].list.s.extend(names)
+    return made
+
+
+_PARTS = ("arguments", "captures", "outputs")
+
+
 def function_named(operation: Operation, name: Any) -> GraphFunction:
-    """The function that an attribute of ``operation`` names."""
-    title = name.name if hasattr(name, "name") else name
-    found = operation.graph.attached(GraphFunctions).get(title)
+    """The function that an attribute of ``operation`` names; in a graph that was read, again."""
+    functions = operation.graph.attached(GraphFunctions)
+    key = f"{operation.name}:{name.name}"
+    found = functions.get(name.name) or functions.get(key)
     if found is None:
-        raise InvalidArgumentError(
-            None,
-            None,
-            f"The graph has no function {title!r}: functions of datasets stay in the process that "
-            "made them.",
-        )
+        found = functions[key] = _found_again(operation, name)
     return found
+
+
+def _found_again(operation: Operation, name: Any) -> GraphFunction:
+    """The function whose tensors the attribute has; a graph may have been read into a scope."""
+    scopes = operation.name.split("/")
+    for depth in range(len(scopes)):
+        prefix = "".join(f"{scope}/" for scope in scopes[:depth])
+        try:
+            parts = [
+                tuple(
+                    operation.graph.get_tensor_by_name(prefix + text.decode())
+                    for text in name.attr[part].list.s
+                )
+                for part in _PARTS
+            ]
+        except (KeyError, ValueError):
+            continue
+        if parts[2]:
+            return GraphFunction(*parts)
+    raise InvalidArgumentError(
+        None,
+        None,
+        f"The graph has no function {name.name!r}: TensorFlow's functions of datasets are not "
+        "read from a GraphDef.",
+    )
 
 
 def _function(waiter: Any, operation: Operation, name: Any, captured: Sequence[Any]) -> Function:
