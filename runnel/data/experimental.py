@@ -8,14 +8,30 @@ from typing import Any
 import numpy as np
 
 from runnel.data.dataset import AUTOTUNE, Dataset
+from runnel.data.grouping import (
+    bucket_by_sequence_length,
+    choose_from_datasets,
+    group_by_window,
+    ignore_errors,
+    sample_from_datasets,
+    scan,
+    take_while,
+)
 
 __all__ = [
     "AUTOTUNE",
     "Counter",
+    "bucket_by_sequence_length",
+    "choose_from_datasets",
     "enumerate_dataset",
+    "group_by_window",
+    "ignore_errors",
     "map_and_batch",
     "parallel_interleave",
+    "sample_from_datasets",
+    "scan",
     "shuffle_and_repeat",
+    "take_while",
     "unbatch",
 ]
 

@@ -124,7 +124,7 @@ class _Filtering(Stage):
                 return element
 
 
-def _pipeline(made: Any) -> Pipeline:
+def pipeline_made(made: Any) -> Pipeline:
     """The pipeline that a function has made."""
     found = made[0][()] if isinstance(made[0], np.ndarray) else made[0]
     if not isinstance(found, Pipeline):
@@ -155,7 +155,7 @@ class _FlatMapping(Stage):
                 element = self.source.next()
                 if element is END:
                     return END
-                self._current = _pipeline(self._function(element)).iterate(self._run)
+                self._current = pipeline_made(self._function(element)).iterate(self._run)
             made = self._current.next()
             if made is not END:
                 return made
@@ -219,7 +219,7 @@ class _Interleaving(Stage):
                 if element is END:
                     self._ended = True
                 else:
-                    pipeline = _pipeline(self._function(element))
+                    pipeline = pipeline_made(self._function(element))
                     self._open[self._at] = pipeline.iterate(self._run)
         return END
 

@@ -175,6 +175,47 @@ PIPELINES = {
     "map and batch": lambda tf: (
         D(tf).range(5).apply(tf.data.experimental.map_and_batch(lambda n: n + 1, 2))
     ),
+    "take while": lambda tf: (
+        D(tf).range(10).apply(tf.data.experimental.take_while(lambda n: n < 4))
+    ),
+    "scan": lambda tf: (
+        D(tf).range(6).apply(tf.data.experimental.scan(np.int64(0), lambda t, n: (t + n, (t, n))))
+    ),
+    "group by window": lambda tf: (
+        D(tf)
+        .range(11)
+        .apply(
+            tf.data.experimental.group_by_window(
+                lambda n: n % 3, lambda key, group: group.batch(4), window_size=2
+            )
+        )
+    ),
+    "group by window of other sizes": lambda tf: (
+        D(tf)
+        .range(11)
+        .apply(
+            tf.data.experimental.group_by_window(
+                lambda n: n % 2,
+                lambda key, group: group.map(lambda n: n * 10 + key),
+                window_size_func=lambda key: key + 2,
+            )
+        )
+    ),
+    "buckets": lambda tf: (
+        D(tf)
+        .range(12)
+        .map(lambda n: tf.fill([tf.cast(n % 5, tf.int32)], n))
+        .apply(
+            tf.data.experimental.bucket_by_sequence_length(
+                lambda x: tf.shape(x)[0], [2, 4], [3, 2, 4]
+            )
+        )
+    ),
+    "ignored errors": lambda tf: failing(tf).apply(tf.data.experimental.ignore_errors()),
+    "choose": lambda tf: tf.data.experimental.choose_from_datasets(
+        [D(tf).range(3), D(tf).range(10, 20)],
+        D(tf).from_tensor_slices(np.array([0, 1, 1, 0, 0, 0, 1])),
+    ),
     "counter": lambda tf: tf.data.experimental.Counter(3, 2).take(4),
     "tensor arguments": lambda tf: (
         D(tf)

@@ -55,7 +55,8 @@ NOT_EXCHANGED = {
     **dict.fromkeys(
         (
             *("MapDataset", "ParallelMapDataset", "FlatMapDataset", "InterleaveDataset"),
-            *("FilterDataset", "ReduceDataset", "OneShotIterator"),
+            *("FilterDataset", "ReduceDataset", "OneShotIterator", "ScanDataset"),
+            *("TakeWhileDataset", "GroupByWindowDataset"),
         ),
         "its function is part of our graph; TensorFlow has a library of functions beside it",
     ),

@@ -220,3 +220,12 @@ def test_a_graph_with_a_dataset_is_written_and_read(scope):
     with tf.Session() as sess:
         assert sess.run(element).tolist() == [0, 1, 12]
         assert sess.run(element).tolist() == [13, 24, 25]
+
+
+def test_elements_are_sampled_by_weight():
+    datasets = [Dataset.from_tensors(i).repeat() for i in range(3)]
+    sampled = tf.data.experimental.sample_from_datasets(datasets, [0.5, 0.0, 0.5], seed=4)
+    element = sampled.batch(400).make_one_shot_iterator().get_next()
+    with tf.Session() as sess:
+        counts = np.bincount(sess.run(element), minlength=3)
+    assert counts[1] == 0 and 120 < counts[0] < 280

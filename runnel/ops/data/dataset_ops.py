@@ -13,6 +13,7 @@ from runnel.graph.shape_inference import scalar as scalar_shape
 from runnel.ops.queues.queue_ops import random_words
 from runnel.pipelines.batching import Batch, PaddedBatch, Unbatch, Window
 from runnel.pipelines.buffering import Cache, Prefetch, Shuffle, Words
+from runnel.pipelines.choosing import Directed, IgnoreErrors
 from runnel.pipelines.files import Lines, Pieces, Records
 from runnel.pipelines.pipeline import Pipeline
 from runnel.pipelines.selecting import Concatenate, Repeat, Shard, Skip, Take, Zip
@@ -265,3 +266,21 @@ def _(xp, source, size):
     if count < -1:
         raise InvalidArgumentError(None, None, "buffer_size must be >= 0 or set to AUTOTUNE")
     return scalar(Prefetch(pipeline_of(source), _AUTOTUNED if count < 0 else count))
+
+
+ignore_errors_op = dataset_op("IgnoreErrorsDataset", _INPUT, [*TYPES, "log_warning: bool = false"])
+directed_op = dataset_op(
+    "DirectedInterleaveDataset",
+    "selector_input_dataset: variant, data_input_datasets: N * variant",
+    [*TYPES, "N: int >= 1", "stop_on_empty_dataset: bool = false"],
+)
+
+
+@ignore_errors_op.kernel
+def _(xp, source):
+    return scalar(IgnoreErrors(pipeline_of(source)))
+
+
+@directed_op.kernel
+def _(xp, selector, sources):
+    return scalar(Directed(pipeline_of(selector), [pipeline_of(one) for one in sources]))

@@ -15,6 +15,7 @@ from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.registry import register_op
 from runnel.ops.data.dataset_ops import METADATA, TYPES, dataset_op, number, pipeline_of
+from runnel.pipelines.choosing import GroupByWindow, Scan, TakeWhile
 from runnel.pipelines.mapping import Filter, FlatMap, Interleave, Map, ParallelMap, reduced
 from runnel.pipelines.pipeline import Function, PipelineRun
 from runnel.pipelines.sources import Generated, scalar
@@ -207,3 +208,81 @@ def _(xp, args, *, operation, token):
         )
     values = list(args)
     return scalar(Generated(lambda: begin(*values)))
+
+
+# Elements that depend on others before them -------------------------------------------------------
+
+take_while_op = dataset_op(
+    "TakeWhileDataset",
+    _INPUT,
+    ["predicate: func", "Targuments: list(type) >= 0", *TYPES, METADATA],
+    blocking=True,
+)
+scan_op = dataset_op(
+    "ScanDataset",
+    "input_dataset: variant, initial_state: Tstate, other_arguments: Targuments",
+    [
+        "f: func",
+        "Tstate: list(type) >= 1",
+        "Targuments: list(type) >= 0",
+        *TYPES,
+        "preserve_cardinality: bool = false",
+        "use_default_device: bool = true",
+        METADATA,
+    ],
+    blocking=True,
+)
+_WINDOW_FUNCTIONS = ("key_func", "reduce_func", "window_size_func")
+group_by_window_op = dataset_op(
+    "GroupByWindowDataset",
+    ", ".join(
+        [
+            "input_dataset: variant",
+            *[f"{name}_other_arguments: T{name}_other_arguments" for name in _WINDOW_FUNCTIONS],
+        ]
+    ),
+    [
+        *[f"{name}: func" for name in _WINDOW_FUNCTIONS],
+        *[f"T{name}_other_arguments: list(type) >= 0" for name in _WINDOW_FUNCTIONS],
+        *TYPES,
+        METADATA,
+    ],
+    blocking=True,
+)
+
+
+@take_while_op.kernel
+def _(xp, source, captured, *, waiter, operation, predicate):
+    function = _function(waiter, operation, predicate, captured)
+    return (scalar(TakeWhile(pipeline_of(source), function)),)
+
+
+@scan_op.kernel
+def _(xp, source, state, captured, *, waiter, operation, f):
+    function = _function(waiter, operation, f, captured)
+    return (scalar(Scan(pipeline_of(source), list(state), function)),)
+
+
+@group_by_window_op.kernel
+def _(
+    xp,
+    source,
+    of_key,
+    of_reduce,
+    of_size,
+    *,
+    waiter,
+    operation,
+    key_func,
+    reduce_func,
+    window_size_func,
+):
+    functions = [
+        _function(waiter, operation, name, captured)
+        for name, captured in (
+            (key_func, of_key),
+            (reduce_func, of_reduce),
+            (window_size_func, of_size),
+        )
+    ]
+    return (scalar(GroupByWindow(pipeline_of(source), *functions)),)

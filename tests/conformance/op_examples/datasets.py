@@ -145,6 +145,17 @@ def old_iterator(op_type: str) -> Example:
     return example
 
 
+def directed(op_type: str) -> Example:
+    def example(b: Builder) -> Steps:
+        places = np.array([1, 0, 1, 1], np.int64)
+        choices = b.one("TensorSliceDataset", Inputs([places]), output_shapes=[[]])
+        tens = b.one("RangeDataset", number(10), number(12), number(1), **one())
+        made = b.one(op_type, choices, Inputs([numbers(b), tens]), **one())
+        return iterated(b, made, 3, one())
+
+    return example
+
+
 SIZE = np.int64(1 << 18)
 EXAMPLES: dict[str, Any] = {
     "TensorDataset": tensors,
@@ -175,6 +186,8 @@ EXAMPLES: dict[str, Any] = {
         of_numbers(number(3), number(5), number(7), count=7, reshuffle_each_iteration=False),
         of_numbers(number(20), number(5), number(7), count=7),
     ],
+    "IgnoreErrorsDataset": of_numbers(count=7),
+    "DirectedInterleaveDataset": directed,
     "CacheDataset": of_numbers("", count=7),
     "PrefetchDataset": of_numbers(number(2), count=7),
     "TextLineDataset": of_file(b"one\r\n\ntwo\nthree", "", SIZE, count=4),
