@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -181,21 +181,44 @@ class StepPlan:
         )
 
     def run(self, feeds: list[Any], context: StepContext) -> list[Any]:
-        """The fetched values, as arrays that belong to the caller."""
-        self._runs += 1
-        if self._runs > 1 and not self._optimized and self._optimizer:
-            self._optimize()
-        ready = self._ready
+        """The fetched values, as arrays that are the caller's; sleeps while it can only wait."""
+        ready = self._next_run()
         if ready.whole is not None:
             return self._to_caller(ready.whole(feeds, context), context)
         values = dict(zip(ready.feeds, feeds, strict=True))
-        ready.schedule.run(values, context)
+        steps = ready.schedule.proceed(values, context)
+        try:
+            for _ in steps:
+                context.sleep()
+        finally:
+            steps.close()
+        return self._to_caller(self._fetched(ready, values, context), context)
+
+    def proceed(self, feeds: list[Any], context: StepContext) -> Generator[None, None, list[Any]]:
+        """:meth:`run` without a thread that sleeps: yields when the step can only wait.
+
+        What is returned may be the state's own arrays: they are to be read at once.
+        """
+        ready = self._next_run()
+        if ready.whole is not None:
+            return ready.whole(feeds, context)
+        values = dict(zip(ready.feeds, feeds, strict=True))
+        yield from ready.schedule.proceed(values, context)
+        return self._fetched(ready, values, context)
+
+    def _next_run(self) -> _Ready:
+        self._runs += 1
+        if self._runs > 1 and not self._optimized and self._optimizer:
+            self._optimize()
+        return self._ready
+
+    def _fetched(self, ready: _Ready, values: dict[int, Any], context: StepContext) -> list[Any]:
         if ready.fetched_cells:
             self._read_fetched_variables(ready, values, context)
         fetched = [values[number] for number in ready.fetches]
         if any(value is None for value in fetched):
             raise self._without_value(fetched)
-        return self._to_caller(fetched, context)
+        return fetched
 
     def _to_caller(self, values: list[Any], context: StepContext) -> list[Any]:
         if context.deadline is not None:

@@ -15,7 +15,7 @@ depends on it changes state or has an effect outside, and for the rest at the en
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
@@ -132,8 +132,12 @@ class Schedule:
 
     # Running --------------------------------------------------------------------------------
 
-    def run(self, values: dict[int, Any], context: StepContext) -> None:
-        """Adds to ``values``, which hold what was fed, everything that the units give."""
+    def proceed(self, values: dict[int, Any], context: StepContext) -> Generator[None, None, None]:
+        """Adds to ``values``, which hold what was fed, everything that the units give.
+
+        Yields whenever only waiting is left, to be taken up again when something has arrived at
+        ``context`` or the step has to stop; on whichever thread.
+        """
         if self._constants:
             values.update(self._constants)
         pending: Pending = {}
@@ -146,7 +150,7 @@ class Schedule:
                 if blocked or not self._start(unit, values, context, pending):
                     unfinished.add(unit.place)
             if unfinished:
-                self._finish(unfinished, values, context, pending)
+                yield from self._finish(unfinished, values, context, pending)
             if pending:
                 for waiting in pending.values():
                     waiting.finish()
@@ -203,7 +207,7 @@ class Schedule:
         values: dict[int, Any],
         context: StepContext,
         pending: Pending,
-    ) -> None:
+    ) -> Iterator[None]:
         """Runs the rest of a step, some units of which wait."""
         for cell, variable, node in self._certain_loads:
             if cell.value is None:  # a step that is about to wait says so at once
@@ -218,6 +222,8 @@ class Schedule:
         while unfinished:
             for waiting in pending.values():
                 waiting.confirm()
+            while not context.has_arrived():
+                yield
             waiter = context.next()
             unit = waiter.where[0]
             results = unit.resume(waiter, context)
