@@ -31,9 +31,18 @@ class Rendezvous:
         self._keys: dict[Waiter, str] = {}
         self.error: Exception | None = None
 
-    def send(self, key: str, value: Any, dead: bool = False) -> None:
-        """Hands ``value`` to who waits for ``key`` or will ask for it; never waits."""
-        sent = DEAD if dead else value
+    def send(self, key: str, value: Any, to: str) -> None:
+        """Hands ``value``, or ``DEAD``, to who waits for ``key`` or will ask for it; never waits.
+
+        ``to`` names the device that it is for; here all devices meet.
+        """
+        self.put(key, value)
+
+    def flush(self) -> None:
+        """Lets what was sent leave, where it has a way to go."""
+
+    def put(self, key: str, sent: Any) -> None:
+        """Leaves a value, or ``DEAD``, for who receives under ``key``."""
         with self._lock:
             if self.error is not None:
                 raise self.error

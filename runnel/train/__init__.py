@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from runnel.distributed.cluster_spec import ClusterSpec
 from runnel.events.event_reader import summary_iterator
 from runnel.graph_io import write_graph
 from runnel.train import experimental
@@ -113,6 +114,8 @@ __all__ = [
     "CheckpointSaverHook",
     "CheckpointSaverListener",
     "ChiefSessionCreator",
+    "ClusterDef",  # noqa: F822
+    "ClusterSpec",
     "Coordinator",
     "ExponentialMovingAverage",
     "FeedFnHook",
@@ -120,6 +123,7 @@ __all__ = [
     "FtrlOptimizer",
     "GlobalStepWaiterHook",
     "GradientDescentOptimizer",
+    "JobDef",  # noqa: F822
     "LBFGSOptimizer",
     "LBFGSResult",
     "LoggingTensorHook",
@@ -139,6 +143,8 @@ __all__ = [
     "SaverDef",  # noqa: F822 (made by __getattr__)
     "Scaffold",
     "SecondOrStepTimer",
+    "Server",  # noqa: F822
+    "ServerDef",  # noqa: F822
     "SessionCreator",
     "SessionManager",
     "SessionRunArgs",
@@ -200,13 +206,22 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Messages, loaded when used: protocol buffers take a while."""
-    if name != "SaverDef":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from tensorboard.compat.proto.saver_pb2 import SaverDef
+_LAZY = {
+    "ClusterDef": "tensorboard.compat.proto.cluster_pb2",
+    "JobDef": "tensorboard.compat.proto.cluster_pb2",
+    "SaverDef": "tensorboard.compat.proto.saver_pb2",
+    "Server": "runnel.distributed.server",
+    "ServerDef": "runnel.distributed.server_def",
+}
 
-    return SaverDef
+
+def __getattr__(name: str) -> Any:
+    """Messages, and what is made of them, loaded when used: protocol buffers take a while."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LAZY[name]), name)
 
 
 def __dir__() -> list[str]:

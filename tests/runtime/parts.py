@@ -78,7 +78,7 @@ class Tasks:
     def partition(self, fetches: Any, targets: Any, feeds: Any) -> tuple[Any, Partition]:
         program = prune(fetches, targets, feeds)
         placement = self._devices.placement([node.op for node in program.nodes], program)
-        self._devices._note_homes(program, placement)
+        self._devices.note_placement(program, placement)
         device_of = devices_of_nodes(program, placement)
         part_of = {node: self._task_of(device) for node, device in device_of.items()}
         return program, partition(program, device_of, part_of)

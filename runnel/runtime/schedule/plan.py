@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,6 +26,7 @@ from runnel.passes.rewrites.mixed_precision import mixed_precision
 from runnel.passes.rewrites.rewrite import optimize, rewrite
 from runnel.passes.structure.raise_control_flow import raise_control_flow
 from runnel.passes.structure.structured import Dynamic, structure_of
+from runnel.queues.own_memory import is_alone
 from runnel.runtime.devices.device_memory import device_error
 from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.dynamic.region import DynamicRegion
@@ -204,7 +205,7 @@ class StepPlan:
             return ready.whole(feeds, context)
         values = dict(zip(ready.feeds, feeds, strict=True))
         yield from ready.schedule.proceed(values, context)
-        return self._fetched(ready, values, context)
+        return self._fetched(ready, values, context, as_numpy)
 
     def _next_run(self) -> _Ready:
         self._runs += 1
@@ -212,9 +213,15 @@ class StepPlan:
             self._optimize()
         return self._ready
 
-    def _fetched(self, ready: _Ready, values: dict[int, Any], context: StepContext) -> list[Any]:
+    def _fetched(
+        self,
+        ready: _Ready,
+        values: dict[int, Any],
+        context: StepContext,
+        read: Callable[[Any], Any] = lambda value: np.array(as_numpy(value)),
+    ) -> list[Any]:
         if ready.fetched_cells:
-            self._read_fetched_variables(ready, values, context)
+            self._read_fetched_variables(ready, values, context, read)
         fetched = [values[number] for number in ready.fetches]
         if any(value is None for value in fetched):
             raise self._without_value(fetched)
@@ -224,7 +231,7 @@ class StepPlan:
         if context.deadline is not None:
             for value, tensor in zip(values, self._build[0], strict=True):
                 context.await_ready(value, tensor.op)
-        return _to_caller(values)
+        return own_values(values)
 
     def _without_value(self, fetched: list[Any]) -> errors.OpError:
         """The error for fetching something in a branch that was not taken."""
@@ -276,7 +283,11 @@ class StepPlan:
                 self._prepare_lock.release()
 
     def _read_fetched_variables(
-        self, ready: _Ready, values: dict[int, Any], context: StepContext
+        self,
+        ready: _Ready,
+        values: dict[int, Any],
+        context: StepContext,
+        read: Callable[[Any], Any],
     ) -> None:
         if context.deadline is not None:
             for cell, variable in ready.fetched_cells.values():
@@ -285,7 +296,7 @@ class StepPlan:
             for number, (cell, variable) in ready.fetched_cells.items():
                 if cell.value is None:
                     raise uninitialized(variable, "it is fetched")
-                values[number] = np.array(as_numpy(cell.value))
+                values[number] = read(cell.value)
 
 
 def to_caller(value: Any) -> Any:
@@ -304,10 +315,10 @@ def to_caller(value: Any) -> Any:
         value = np.array(value)
     if value.ndim == 0:
         return value[()]
-    return value if value.base is None and value.flags.writeable else value.copy()
+    return value if is_alone(value) and value.flags.writeable else value.copy()
 
 
-def _to_caller(values: list[Any]) -> list[Any]:
+def own_values(values: list[Any]) -> list[Any]:
     """:func:`to_caller` of each; no two share an array."""
     fetched = [to_caller(value) for value in values]
     if len(fetched) > 1 and len(set(map(id, fetched))) < len(fetched):

@@ -26,7 +26,7 @@ from runnel.queues.waiter import WAITING
 from runnel.runtime.compile.unconfirmed import Unconfirmed
 from runnel.runtime.devices.transfer import Transfer
 from runnel.runtime.interpret.interpreter import missing_variable
-from runnel.runtime.schedule.unit import BoundUnit, Pending, SegmentUnit
+from runnel.runtime.schedule.unit import BlockingUnit, BoundUnit, Pending, SegmentUnit
 from runnel.runtime.segment.tiers import SegmentRunner
 from runnel.runtime.state.step_context import StepContext
 from runnel.runtime.state.task_state import TaskState
@@ -154,6 +154,8 @@ class Schedule:
             if pending:
                 for waiting in pending.values():
                     waiting.finish()
+            if context.rendezvous is not None:
+                context.rendezvous.flush()
         except BaseException:
             if pending:
                 context.cancel("it failed elsewhere")
@@ -181,6 +183,8 @@ class Schedule:
         pending: Pending,
     ) -> bool:
         """Starts a unit; False if it waits."""
+        if context.rendezvous is not None and not isinstance(unit, BlockingUnit):
+            context.rendezvous.flush()  # what was sent need not wait for what now computes
         if pending:
             for place in unit.awaited:
                 if place in pending:
@@ -223,6 +227,8 @@ class Schedule:
             for waiting in pending.values():
                 waiting.confirm()
             while not context.has_arrived():
+                if context.rendezvous is not None:
+                    context.rendezvous.flush()
                 yield
             waiter = context.next()
             unit = waiter.where[0]

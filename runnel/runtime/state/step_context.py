@@ -226,6 +226,13 @@ class StepContext:
                         f"{_LIMIT}",
                     )
 
+    def linger(self, happened: Callable[[], bool], seconds: float) -> None:
+        """Waits for ``happened()``, but no longer than that, in a step that has failed."""
+        limit = now() + seconds
+        wake = self._wake
+        while wake is not None and not happened() and (left := limit - now()) > 0:
+            wake.acquire(timeout=left)
+
     def _cancelled(self, what: str | None = None) -> errors.CancelledError:
         message = f"{what or self._what()} was cancelled: {self.cancelled}"
         return errors.CancelledError(None, self._first(), message)

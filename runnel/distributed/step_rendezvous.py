@@ -1,0 +1,60 @@
+"""The rendezvous of a step over several tasks: what is for another task leaves in bundles.
+
+All values that one task owes another at a moment travel in one message: they leave when the step
+turns to something else than sending, or waits, or ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from runnel.distributed.protocol.worker_pb2 import Envelope
+from runnel.graph.device import DeviceSpec, parsed_device
+from runnel.queues.rendezvous import Rendezvous
+
+Ship = Callable[[str, Envelope, list[Any]], None]
+"""Sends a message with values to the task of a name."""
+
+
+class StepRendezvous(Rendezvous):
+    """Where the values of one step on ``task`` meet, and leave."""
+
+    def __init__(self, task: str, session: int, step: int, ship: Ship) -> None:
+        super().__init__()
+        self._task = task
+        self._session = session
+        self._step = step
+        self._ship = ship
+        self._leaving: dict[str, list[tuple[str, Any]]] = {}
+        self._bundles = 0
+
+    def send(self, key: str, value: Any, to: str) -> None:
+        task = task_of(to)
+        if task == self._task:
+            self.put(key, value)
+            return
+        if self.error is not None:
+            raise self.error
+        self._leaving.setdefault(task, []).append((key, value))
+
+    def flush(self) -> None:
+        if not self._leaving:
+            return
+        leaving, self._leaving = self._leaving, {}
+        for task, values in leaving.items():
+            envelope = Envelope()
+            bundle = envelope.bundle
+            bundle.session, bundle.step, bundle.number = self._session, self._step, self._bundles
+            self._bundles += 1
+            for key, _ in values:
+                bundle.values.add(key=key)
+            self._ship(task, envelope, [value for _, value in values])
+
+
+@lru_cache(maxsize=4096)
+def task_of(device: str) -> str:
+    """The task that a device is of."""
+    spec = parsed_device(device)
+    return DeviceSpec(spec.job, spec.replica, spec.task).to_string()
