@@ -23,6 +23,7 @@ from runnel.graph import errors
 from runnel.graph.device import parsed_device
 from runnel.graph.device_set import DeviceSet, LogicalDevice
 from runnel.graph.operation import Operation, Tensor
+from runnel.passes.placement.bundles import bundle
 from runnel.passes.placement.node_devices import devices_of_nodes
 from runnel.passes.placement.part_graph import part_graph
 from runnel.passes.placement.partition import partition
@@ -129,6 +130,7 @@ class MasterSession:
         device_of = devices_of_nodes(program, placement)
         part_of = {node: task_of(device.name) for node, device in device_of.items()}
         found = partition(program, device_of, part_of)
+        bundle(found)
         parts = []
         for task, part in found.parts.items():
             number = next(self._part_numbers)

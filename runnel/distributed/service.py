@@ -79,8 +79,9 @@ class ClientService:
         self._numbers = itertools.count(1)
         self._folder = tempfile.mkdtemp(prefix="runnel-")  # for this user only
         self.path = os.path.join(self._folder, "clients")
+        self._threads = ThreadPoolExecutor(_MOST_CALLS, "runnel-client")
         self._server = grpc.server(
-            ThreadPoolExecutor(_MOST_CALLS, "runnel-client"),
+            self._threads,
             options=[
                 ("grpc.max_receive_message_length", -1),
                 ("grpc.max_send_message_length", -1),
@@ -123,7 +124,8 @@ class ClientService:
 
     def stop(self) -> None:
         """Ends all sessions."""
-        self._server.stop(0)
+        self._server.stop(0).wait()
+        self._threads.shutdown(wait=False)
         for session in list(self._sessions.values()):
             session.close()
         Path(self.path).unlink(missing_ok=True)

@@ -48,9 +48,13 @@ class StepRendezvous(Rendezvous):
             bundle = envelope.bundle
             bundle.session, bundle.step, bundle.number = self._session, self._step, self._bundles
             self._bundles += 1
-            for key, _ in values:
-                bundle.values.add(key=key)
-            self._ship(task, envelope, [value for _, value in values])
+            flat: list[Any] = []
+            for key, value in values:
+                together = value if type(value) is tuple else (value,)
+                for one in together:
+                    bundle.values.add(key=key, together=len(together))
+                    flat.append(one)
+            self._ship(task, envelope, flat)
 
 
 @lru_cache(maxsize=4096)

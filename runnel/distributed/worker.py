@@ -8,7 +8,7 @@ come twice. A step ends once, and its master is told once.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -215,8 +215,8 @@ class Worker:
             return
         step.bundles.add((peer, message.number))
         if step.rendezvous.error is None:
-            for tensor, value in zip(message.values, values, strict=True):
-                step.rendezvous.put(tensor.key, value)
+            for key, value in _by_key(message, values):
+                step.rendezvous.put(key, value)
 
     def _abort(self, message: Abort) -> list[Instruction]:
         session = self.sessions.get(message.session)
@@ -279,6 +279,20 @@ class Worker:
         for number in _early(session.steps.values()):
             if number < oldest:
                 del session.steps[number]
+
+
+def _by_key(message: Bundle, values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """The values of a bundle under their keys; those that were sent together, as a tuple."""
+    place = 0
+    while place < len(values):
+        tensor = message.values[place]
+        count = tensor.together
+        if count <= 1:
+            yield tensor.key, values[place]
+            place += 1
+        else:
+            yield tensor.key, tuple(values[place : place + count])
+            place += count
 
 
 def _early(steps: Iterable[WorkerStep]) -> list[int]:

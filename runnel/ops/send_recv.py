@@ -45,7 +45,37 @@ recv_op = register_op(
 )
 
 
+send_many_op = register_op(
+    "_SendMany",
+    inputs="tensors: T",
+    attrs=["T: list(type) >= 1", *_ENDS],
+    blocking=True,
+    differentiable=False,
+)
+
+recv_many_op = register_op(
+    "_RecvMany",
+    outputs="tensors: tensor_types",
+    attrs=["tensor_types: list(type) >= 1", *_ENDS],
+    blocking=True,
+    differentiable=False,
+)
+
+
 recv_op.shape(lambda: None)
+
+
+@recv_many_op.shape
+def _(*, tensor_types):
+    return [None] * len(tensor_types)
+
+
+@send_many_op.kernel
+def _(xp, tensors, *, waiter, operation):
+    key = rendezvous_key(operation.attrs, *waiter.iteration)
+    values = tuple(map(taken_over, tensors))
+    _rendezvous_of(waiter).send(key, values, operation.attrs["recv_device"])
+    return ()
 
 
 @send_op.kernel
@@ -55,6 +85,7 @@ def _(xp, tensor, *, waiter, operation):
     return ()
 
 
+@recv_many_op.kernel
 @recv_op.kernel
 def _(xp, *, waiter, operation):
     key = rendezvous_key(operation.attrs, *waiter.iteration)

@@ -7,20 +7,22 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Tensor(_message.Message):
-    __slots__ = ("key", "dtype", "shape", "size", "dead", "block")
+    __slots__ = ("key", "dtype", "shape", "size", "dead", "block", "together")
     KEY_FIELD_NUMBER: _ClassVar[int]
     DTYPE_FIELD_NUMBER: _ClassVar[int]
     SHAPE_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
     DEAD_FIELD_NUMBER: _ClassVar[int]
     BLOCK_FIELD_NUMBER: _ClassVar[int]
+    TOGETHER_FIELD_NUMBER: _ClassVar[int]
     key: str
     dtype: int
     shape: _containers.RepeatedScalarFieldContainer[int]
     size: int
     dead: bool
     block: int
-    def __init__(self, key: _Optional[str] = ..., dtype: _Optional[int] = ..., shape: _Optional[_Iterable[int]] = ..., size: _Optional[int] = ..., dead: bool = ..., block: _Optional[int] = ...) -> None: ...
+    together: int
+    def __init__(self, key: _Optional[str] = ..., dtype: _Optional[int] = ..., shape: _Optional[_Iterable[int]] = ..., size: _Optional[int] = ..., dead: bool = ..., block: _Optional[int] = ..., together: _Optional[int] = ...) -> None: ...
 
 class Failure(_message.Message):
     __slots__ = ("code", "message", "op", "op_type", "site", "task", "follows")
