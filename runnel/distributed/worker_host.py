@@ -44,7 +44,7 @@ from runnel.runtime.state.task_state import TaskState
 
 logger = logging.getLogger("runnel")
 
-INLINE_SECONDS = 0.0005
+INLINE_SECONDS = 0.005
 """A part that takes less runs on the thread that reads from the network."""
 
 

@@ -18,7 +18,16 @@ from runnel.passes.program.program import Node
 
 
 def bundle(partition: Partition) -> None:
-    """Joins Sends, and their Recvs, in the parts of ``partition``."""
+    """Joins Sends, and their Recvs, in the parts of ``partition``.
+
+    What waits for values that are now received as one waits for the same: so it is done again.
+    """
+    while _bundle(partition):
+        pass
+
+
+def _bundle(partition: Partition) -> bool:
+    """True when something was joined."""
     part_of = {node: name for name, part in partition.parts.items() for node in part.program.nodes}
     groups: dict[tuple[str, str, int], list[Node]] = {}
     for name, part in partition.parts.items():
@@ -40,6 +49,7 @@ def bundle(partition: Partition) -> None:
             for node in part.program.nodes:
                 if not replaced.keys().isdisjoint(node.control):
                     node.control = tuple(dict.fromkeys(replaced.get(c, c) for c in node.control))
+    return bool(replaced)
 
 
 def _awaited_by_sends(part: Part) -> dict[Node, int]:
@@ -66,10 +76,10 @@ def _awaited_by_sends(part: Part) -> dict[Node, int]:
             continue
         if op_def.name in CONTROL_FLOW:
             awaited |= _CONTROL_FLOW
-        elif op_def.name == "_Recv" or op_def.blocking:
+        elif op_def.blocking and op_def.name != "_SendMany":
             bits += 1
             awaited |= 1 << bits
-        if op_def.stateful and op_def.name != "_Recv" and not op_def.variable:
+        if op_def.stateful and not op_def.blocking and not op_def.variable:
             awaited |= effects
             effects = awaited
         if op_def.variable:
