@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from runnel.board import board
+from runnel.cluster_commands import cluster, server
 from runnel.inspect_checkpoint import inspect
 from runnel.native.build import kept_libraries
 from runnel.native.cache_folder import UnusableFolder, cache_folder, cache_path
@@ -19,6 +20,8 @@ def main() -> None:
 
 main.add_command(board)
 main.add_command(inspect)
+main.add_command(server)
+main.add_command(cluster)
 
 
 @main.group(invoke_without_command=True)

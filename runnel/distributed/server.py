@@ -136,6 +136,14 @@ class Server:
         while not self._ended.wait(1.0):  # in pieces, so that an interrupt is seen
             pass
 
+    def drain(self, seconds: float) -> None:
+        """Takes no more connections, and waits until nothing runs, but no longer than that."""
+        self._listener.close()
+        limit = time.monotonic() + seconds
+        while time.monotonic() < limit and not self._ended.wait(0.05):
+            if not self.host.runs and not any(m.running for m in self.masters.values()):
+                return
+
     def stop(self) -> None:
         """Ends the task: its sessions fail elsewhere, its state is gone."""
         if self._ended.is_set():

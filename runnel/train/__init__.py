@@ -28,6 +28,7 @@ from runnel.train.checkpoint_utils import (
     warm_start,
 )
 from runnel.train.coordinator import Coordinator, LooperThread
+from runnel.train.device_setter import replica_device_setter
 from runnel.train.ftrl import FtrlOptimizer
 from runnel.train.global_step import (
     assert_global_step,
@@ -194,6 +195,7 @@ __all__ = [
     "polynomial_decay",
     "range_input_producer",
     "remove_checkpoint",
+    "replica_device_setter",
     "shuffle_batch",
     "shuffle_batch_join",
     "slice_input_producer",
