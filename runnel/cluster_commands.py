@@ -148,10 +148,13 @@ def _show(task: dict[str, Any]) -> None:
         for step in master["steps"]:
             tasks = ", ".join(step["waits_for_parts_on"]) or "its own part"
             click.echo(f"  step {step['step']} of session {master['session']} waits for {tasks}")
+            _show_waits(step)
     for session in sessions:
         for step in session["steps"]:
             click.echo(f"  part of step {step['step']}, {step['seconds']:.1f} s")
-            for waits in step["waits_for"]:
-                click.echo(
-                    f"    waits for {waits['op']} ({waits['type']}), made at {waits['line']}"
-                )
+            _show_waits(step)
+
+
+def _show_waits(step: dict[str, Any]) -> None:
+    for waits in step["waits_for"]:
+        click.echo(f"    waits for {waits['op']} ({waits['type']}), made at {waits['line']}")

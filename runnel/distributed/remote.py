@@ -69,17 +69,23 @@ class Client:
             for name, kind in _REPLIES.items()
         }
 
+    def connect(self) -> None:
+        """Waits until the task answers, for a while."""
+        try:
+            grpc.channel_ready_future(self._channel).result(_CONNECT_SECONDS)
+        except grpc.FutureTimeoutError:
+            raise errors.UnavailableError(
+                None,
+                None,
+                f"No task answers at {self._address}. Is it running, and does it speak TLS as this "
+                "process does?",
+            ) from None
+
     def call(
         self, name: str, request: Any, find: Any = None, context: StepContext | None = None
     ) -> Any:
         """A reply; the error is the one that the task has met. ``context`` may stop the call."""
-        wait = name == "CreateSession"
-        future = self._calls[name].future(
-            request,
-            metadata=self._metadata,
-            wait_for_ready=wait,
-            timeout=_CONNECT_SECONDS if wait else None,
-        )
+        future = self._calls[name].future(request, metadata=self._metadata)
         try:
             if context is not None:
                 context.on_arrival = lambda: future.cancel() if context.cancelled else None
@@ -149,6 +155,7 @@ class RemoteBackend:
         request.graph_def = graph.as_graph_def(add_shapes=True).SerializeToString()
         if config is not None:
             request.config = config.SerializeToString()
+        self._client.connect()
         reply = self._client.call("CreateSession", request)
         self.session = reply.session
         self._version = reply.graph_version
