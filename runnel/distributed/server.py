@@ -173,9 +173,15 @@ class Server:
     def _receive(self, channel: Any, envelope: Envelope, values: list[Any]) -> None:
         kind = envelope.WhichOneof("content")
         if kind == "ended":
-            master = self.masters.get(envelope.ended.session)
+            ended = envelope.ended
+            master = self.masters.get(ended.session)
             if master is not None:
-                master.ended(envelope.ended, values)
+                count = len(ended.fetches)
+                master.ended(ended, values[:count])
+                if count < len(values):
+                    last = Envelope()
+                    last.bundle.CopyFrom(ended.last)
+                    self.host.receive(channel, last, values[count:])
         elif kind == "ping":
             if not envelope.ping.answers_ns:
                 answer = Envelope()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from runnel.distributed.protocol.worker_pb2 import Envelope
+from runnel.distributed.protocol.worker_pb2 import Bundle, Envelope
 from runnel.graph.device import DeviceSpec, parsed_device
 from runnel.queues.rendezvous import Rendezvous
 
@@ -45,16 +45,23 @@ class StepRendezvous(Rendezvous):
         leaving, self._leaving = self._leaving, {}
         for task, values in leaving.items():
             envelope = Envelope()
-            bundle = envelope.bundle
-            bundle.session, bundle.step, bundle.number = self._session, self._step, self._bundles
-            self._bundles += 1
-            flat: list[Any] = []
-            for key, value in values:
-                together = value if type(value) is tuple else (value,)
-                for one in together:
-                    bundle.values.add(key=key, together=len(together))
-                    flat.append(one)
-            self._ship(task, envelope, flat)
+            self._ship(task, envelope, self._fill(envelope.bundle, values))
+
+    def last_for(self, task: str, bundle: Bundle) -> list[Any]:
+        """Takes what has yet to leave for ``task`` into ``bundle``; returns the values."""
+        values = self._leaving.pop(task, None)
+        return [] if values is None else self._fill(bundle, values)
+
+    def _fill(self, bundle: Bundle, values: list[tuple[str, Any]]) -> list[Any]:
+        bundle.session, bundle.step, bundle.number = self._session, self._step, self._bundles
+        self._bundles += 1
+        flat: list[Any] = []
+        for key, value in values:
+            together = value if type(value) is tuple else (value,)
+            for one in together:
+                bundle.values.add(key=key, together=len(together))
+                flat.append(one)
+        return flat
 
 
 @lru_cache(maxsize=4096)

@@ -33,7 +33,7 @@ def tensors_of(envelope: Envelope) -> Sequence[Tensor]:
     if kind == "bundle":
         return envelope.bundle.values
     if kind == "ended":
-        return envelope.ended.fetches
+        return [*envelope.ended.fetches, *envelope.ended.last.values]
     if kind == "run":
         return envelope.run.feeds
     return ()

@@ -131,7 +131,7 @@ class Worker:
         """What to do about a message."""
         kind = envelope.WhichOneof("content")
         if kind == "bundle":
-            self._bundle(peer, envelope.bundle, values)
+            self.bundle(peer, envelope.bundle, values)
             return []
         if kind == "run":
             return self.run(peer, envelope.run, values)
@@ -208,7 +208,8 @@ class Worker:
         step.part, step.master = message.part, peer
         return [Start(step, feeds, message.trace)]
 
-    def _bundle(self, peer: Peer, message: Bundle, values: Sequence[Any]) -> None:
+    def bundle(self, peer: Peer, message: Bundle, values: Sequence[Any]) -> None:
+        """Values have arrived for a step."""
         session = self.sessions.get(message.session)
         step = None if session is None else self._step(session, message.step)
         if step is None or (peer, message.number) in step.bundles:

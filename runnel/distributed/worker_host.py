@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runnel.distributed import wire
-from runnel.distributed.protocol.worker_pb2 import Envelope, Register, Run
+from runnel.distributed.protocol.worker_pb2 import Bundle, Envelope, Register, Run
 from runnel.distributed.step_rendezvous import Ship, StepRendezvous
 from runnel.distributed.threads import Threads
 from runnel.distributed.worker import (
@@ -246,7 +246,15 @@ class WorkerHost:
     ) -> None:
         """A part has ended."""
         step, context = run.step, run.context
-        failure = None
+        failure, last, sent = None, Bundle(), []
+        if error is None:
+            try:
+                # What the master's own part waits for travels with the end of this one.
+                rendezvous: Any = step.rendezvous
+                sent = rendezvous.last_for(getattr(step.master, "task", ""), last)
+                rendezvous.flush()
+            except errors.OpError as unsent:
+                error = unsent
         if error is not None:
             cause = step.rendezvous.error
             follows = context.cancelled is not None or (cause is not None and error is not cause)
@@ -258,6 +266,10 @@ class WorkerHost:
         context.steps.end(context)
         with self._lock:
             instructions = self._worker.ended(step, failure, values, stats)
+        for said in instructions if sent else ():
+            assert isinstance(said, Say)
+            said.envelope.ended.last.CopyFrom(last)
+            instructions = [Say(said.peer, said.envelope, [*said.values, *sent])]
         self._perform(instructions, wait=getattr(self._reading, "roused", None) is None)
 
     # Instructions ---------------------------------------------------------------------------
@@ -296,6 +308,7 @@ class WorkerHost:
         except Exception as error:  # noqa: BLE001 (a value that has no bytes: the master is told)
             ended = instruction.envelope.ended
             del ended.fetches[:]
+            ended.ClearField("last")
             ended.failure.CopyFrom(wire.failure_of(error, self.task))
             self._send(Say(instruction.peer, instruction.envelope), wait)
 
@@ -363,7 +376,9 @@ class WorkerHost:
         session = self.sessions[step.session]
         context.rendezvous = step.rendezvous
         plan = session.parts[step.part or 0].plan()
-        return plan.run(feeds, context)
+        values = plan.run(feeds, context)
+        step.rendezvous.flush()
+        return values
 
     def end_here(self, step: WorkerStep) -> None:
         """The caller has run its part."""

@@ -152,20 +152,22 @@ class Bundle(_message.Message):
     def __init__(self, session: _Optional[int] = ..., step: _Optional[int] = ..., number: _Optional[int] = ..., values: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ...) -> None: ...
 
 class Ended(_message.Message):
-    __slots__ = ("session", "part", "step", "fetches", "failure", "step_stats")
+    __slots__ = ("session", "part", "step", "fetches", "failure", "step_stats", "last")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     PART_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     FETCHES_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     STEP_STATS_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
     session: int
     part: int
     step: int
     fetches: _containers.RepeatedCompositeFieldContainer[Tensor]
     failure: Failure
     step_stats: bytes
-    def __init__(self, session: _Optional[int] = ..., part: _Optional[int] = ..., step: _Optional[int] = ..., fetches: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., step_stats: _Optional[bytes] = ...) -> None: ...
+    last: Bundle
+    def __init__(self, session: _Optional[int] = ..., part: _Optional[int] = ..., step: _Optional[int] = ..., fetches: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., step_stats: _Optional[bytes] = ..., last: _Optional[_Union[Bundle, _Mapping]] = ...) -> None: ...
 
 class Abort(_message.Message):
     __slots__ = ("session", "step", "failure")

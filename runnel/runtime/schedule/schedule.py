@@ -136,7 +136,8 @@ class Schedule:
         """Adds to ``values``, which hold what was fed, everything that the units give.
 
         Yields whenever only waiting is left, to be taken up again when something has arrived at
-        ``context`` or the step has to stop; on whichever thread.
+        ``context`` or the step has to stop; on whichever thread. What was sent last has yet to
+        leave (``Rendezvous.flush``) when it returns.
         """
         if self._constants:
             values.update(self._constants)
@@ -154,8 +155,6 @@ class Schedule:
             if pending:
                 for waiting in pending.values():
                     waiting.finish()
-            if context.rendezvous is not None:
-                context.rendezvous.flush()
         except BaseException:
             if pending:
                 context.cancel("it failed elsewhere")
