@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -60,9 +60,17 @@ def servers(**jobs: int) -> Iterator[dict[str, Any]]:
 class Process:
     """A task in a process of its own."""
 
-    def __init__(self, spec: dict[str, Any], job: str, index: int, **environment: str) -> None:
+    def __init__(
+        self,
+        spec: dict[str, Any],
+        job: str,
+        index: int,
+        before: Sequence[str] = (),
+        **environment: str,
+    ) -> None:
+        """``before`` is a command that starts it."""
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _TASK, json.dumps(spec), job, str(index)],
+            [*before, sys.executable, "-c", _TASK, json.dumps(spec), job, str(index)],
             stdout=subprocess.PIPE,
             env={**os.environ, **environment},
             text=True,
