@@ -7,11 +7,13 @@ The part of the master's own task runs on the thread that called.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import secrets
 import threading
 import time
+import weakref
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -58,6 +60,8 @@ class MasterSession:
         self._numbers = itertools.count(1)
         self._part_numbers = itertools.count(1)
         self.running: dict[int, ClusterStep] = {}
+        self._discarded: list[tuple[str, int]] = []
+        """Parts of plans that are gone, by task; changed by single operations only."""
         self.closed: str | None = None
         soft = bool(config is not None and config.allow_soft_placement)
         log = bool(config is not None and config.log_device_placement)
@@ -123,6 +127,7 @@ class MasterSession:
         precision: Any,
     ) -> ClusterPlan:
         """A step, cut into parts that their tasks have been given."""
+        self._forget_discarded()
         program = prune(fetches, targets, feeds, done)
         devices = self.devices
         placement = devices.placement([node.op for node in program.nodes], program)
@@ -150,11 +155,27 @@ class MasterSession:
             parts.append(StepPart(number, task, tuple(written.feeds), tuple(written.fetches)))
             envelope = Envelope()
             envelope.register.CopyFrom(message)
-            self._register(task, envelope)
+            self._tell_task(task, envelope)
         values = [program.feeds[tensor] for tensor in feeds]
-        return ClusterPlan(self, parts, feeds, values, program.fetches, fetches, device_of)
+        plan = ClusterPlan(self, parts, feeds, values, program.fetches, fetches, device_of)
+        # Whatever ends a plan's life, on whichever thread, only notes it.
+        weakref.finalize(plan, self._discarded.extend, [(p.task, p.number) for p in parts])
+        return plan
 
-    def _register(self, task: str, envelope: Envelope) -> None:
+    def _forget_discarded(self) -> None:
+        """Tells tasks of parts that will not run again."""
+        by_task: dict[str, list[int]] = {}
+        while self._discarded:
+            task, number = self._discarded.pop()
+            by_task.setdefault(task, []).append(number)
+        for task, numbers in by_task.items():
+            envelope = Envelope()
+            envelope.forget.session = self.number
+            envelope.forget.parts.extend(numbers)
+            with contextlib.suppress(errors.OpError):  # it is lost, and so are its parts
+                self._tell_task(task, envelope)
+
+    def _tell_task(self, task: str, envelope: Envelope) -> None:
         if task == self.server.task:
             self.server.host.open_here(envelope)
         else:

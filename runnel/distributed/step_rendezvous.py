@@ -47,10 +47,13 @@ class StepRendezvous(Rendezvous):
             envelope = Envelope()
             self._ship(task, envelope, self._fill(envelope.bundle, values))
 
-    def last_for(self, task: str, bundle: Bundle) -> list[Any]:
-        """Takes what has yet to leave for ``task`` into ``bundle``; returns the values."""
+    def last_for(self, task: str) -> tuple[Bundle, list[Any]] | None:
+        """Takes what has yet to leave for ``task``, if there is anything, to be sent otherwise."""
         values = self._leaving.pop(task, None)
-        return [] if values is None else self._fill(bundle, values)
+        if values is None:
+            return None
+        bundle = Bundle()
+        return bundle, self._fill(bundle, values)
 
     def _fill(self, bundle: Bundle, values: list[tuple[str, Any]]) -> list[Any]:
         bundle.session, bundle.step, bundle.number = self._session, self._step, self._bundles

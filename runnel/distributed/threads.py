@@ -18,13 +18,22 @@ class Threads:
         # Guards _idle: the threads that wait for something to do and have not been promised it.
         self._lock = threading.Lock()
         self._idle = 0
+        self._count = 0
         self._closed = False
+
+    @property
+    def busy(self) -> int:
+        """How many threads have something to do."""
+        with self._lock:
+            return self._count - self._idle
 
     def run(self, function: Callable[[], None]) -> None:
         """Has a thread call ``function``, soon; it must not raise."""
         with self._lock:
             starts = self._idle == 0
-            if not starts:
+            if starts:
+                self._count += 1
+            else:
                 self._idle -= 1
         self._waiting.put(function)
         if starts:
@@ -39,6 +48,7 @@ class Threads:
                     if self._idle == 0:  # it has just been promised something
                         continue
                     self._idle -= 1
+                    self._count -= 1
                 return
             if function is None:
                 return
@@ -46,6 +56,7 @@ class Threads:
             del function
             with self._lock:
                 if self._closed:
+                    self._count -= 1
                     return
                 self._idle += 1
 
@@ -54,5 +65,6 @@ class Threads:
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, 0
+            self._count -= idle
         for _ in range(idle):
             self._waiting.put(None)

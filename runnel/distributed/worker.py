@@ -232,9 +232,17 @@ class Worker:
         return [Stop(step, f"another part of the step failed: {error.message}")]
 
     def ended(
-        self, step: WorkerStep, failure: Any = None, values: Sequence[Any] = (), stats: bytes = b""
+        self,
+        step: WorkerStep,
+        failure: Any = None,
+        values: Sequence[Any] = (),
+        stats: bytes = b"",
+        last: tuple[Bundle, Sequence[Any]] | None = None,
     ) -> list[Instruction]:
-        """A step that was started has ended; ``values`` are what it was to give."""
+        """A step that was started has ended; ``values`` are what it was to give.
+
+        ``last`` is what it has sent to its master's task, and is told with its end.
+        """
         session = self.sessions.get(step.session)
         if session is None or session.steps.get(step.number) is not step:
             return []  # nobody is waiting any more
@@ -242,7 +250,11 @@ class Worker:
         if step.master is None:
             return []
         message = Run(session=step.session, part=step.part or 0, step=step.number)
-        return [Say(step.master, self._ended(message, failure, values, stats), values)]
+        envelope = self._ended(message, failure, values, stats)
+        if last is not None:
+            envelope.ended.last.CopyFrom(last[0])
+            values = [*values, *last[1]]
+        return [Say(step.master, envelope, values)]
 
     @staticmethod
     def _ended(

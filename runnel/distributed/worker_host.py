@@ -58,7 +58,6 @@ class HostedPart:
         # One thread prepares the plan; the others wait for it.
         self._lock = threading.Lock()
         self._plan: StepPlan | None = None
-        self.peers = dict(register.peers)
         self.seconds = 1.0
         """How long a run takes, about, without its waiting; it is not known at first."""
 
@@ -109,6 +108,8 @@ class HostedSession:
     steps: RunningSteps
     isolated: bool
     parts: dict[int, HostedPart] = field(default_factory=dict)
+    peers: dict[str, str] = field(default_factory=dict)
+    """The addresses of the tasks that have parts of its steps, as its master knows them."""
 
 
 class PartRun:
@@ -202,7 +203,7 @@ class WorkerHost:
         self._lock = threading.Lock()
         self.sessions: dict[int, HostedSession] = {}
         self.runs: dict[WorkerStep, PartRun] = {}
-        self._threads = Threads("runnel-step")
+        self.threads = Threads("runnel-step")
         self._reading = threading.local()
         self._parked = threading.Condition()  # tells that a step has come to where it only waits
         _hosts.add(self)
@@ -223,7 +224,7 @@ class WorkerHost:
                 if run.part.seconds < INLINE_SECONDS:
                     run.drive()
                 else:
-                    self._threads.run(run.drive)
+                    self.threads.run(run.drive)
         finally:
             self._reading.roused = None
 
@@ -239,19 +240,20 @@ class WorkerHost:
         if roused is not None:
             roused.append(run)
         else:
-            self._threads.run(run.drive)
+            self.threads.run(run.drive)
 
     def ended(
         self, run: PartRun, values: Sequence[Any] = (), error: BaseException | None = None
     ) -> None:
         """A part has ended."""
         step, context = run.step, run.context
-        failure, last, sent = None, Bundle(), []
+        failure = None
+        last: tuple[Bundle, Sequence[Any]] | None = None
         if error is None:
             try:
                 # What the master's own part waits for travels with the end of this one.
                 rendezvous: Any = step.rendezvous
-                sent = rendezvous.last_for(getattr(step.master, "task", ""), last)
+                last = rendezvous.last_for(getattr(step.master, "task", ""))
                 rendezvous.flush()
             except errors.OpError as unsent:
                 error = unsent
@@ -265,11 +267,7 @@ class WorkerHost:
         self.runs.pop(step, None)
         context.steps.end(context)
         with self._lock:
-            instructions = self._worker.ended(step, failure, values, stats)
-        for said in instructions if sent else ():
-            assert isinstance(said, Say)
-            said.envelope.ended.last.CopyFrom(last)
-            instructions = [Say(said.peer, said.envelope, [*said.values, *sent])]
+            instructions = self._worker.ended(step, failure, values, stats, last)
         self._perform(instructions, wait=getattr(self._reading, "roused", None) is None)
 
     # Instructions ---------------------------------------------------------------------------
@@ -295,6 +293,7 @@ class WorkerHost:
             elif isinstance(instruction, Prepare):
                 register = instruction.register
                 session = self.sessions[register.session]
+                session.peers.update(register.peers)
                 session.parts[register.part] = HostedPart(register, session, self)
             elif isinstance(instruction, Discard):
                 for part in instruction.parts:
@@ -336,19 +335,15 @@ class WorkerHost:
         if part.seconds < INLINE_SECONDS and roused is not None:
             run.drive()
         else:
-            self._threads.run(run.drive)
+            self.threads.run(run.drive)
 
     def _rendezvous(self, session: int, step: int) -> StepRendezvous:
         return StepRendezvous(self.task, session, step, self._shipping(session))
 
     def _shipping(self, session: int) -> Ship:
         def ship(task: str, envelope: Envelope, values: list[Any]) -> None:
-            address = ""
             hosted = self.sessions.get(session)
-            if hosted is not None:
-                address = next(
-                    (p.peers[task] for p in hosted.parts.values() if task in p.peers), ""
-                )
+            address = "" if hosted is None else hosted.peers.get(task, "")
             wait = getattr(self._reading, "roused", None) is None
             self._ship_to(task, address, envelope, values, wait)
 
@@ -404,7 +399,7 @@ class WorkerHost:
         for session in list(self.sessions.values()):
             session.steps.close(why)
         self.state.clear()
-        self._threads.close()
+        self.threads.close()
 
 
 def _written(tracer: StepTracer) -> bytes:
