@@ -272,6 +272,7 @@ from runnel.ops.reduce_functions import (
     reduce_prod,
     reduce_sum,
 )
+from runnel.ops.regex_match import regex_full_match_op as _regex  # graphs of theirs have it
 from runnel.ops.reversal import reverse, reverse_sequence, reverse_v2
 from runnel.ops.rolling import roll
 from runnel.ops.rounding import ceil, floor, is_finite, is_inf, is_nan, rint, round
@@ -439,6 +440,7 @@ _LAZY = {
     "logging": "runnel.logging",
     "losses": "runnel.losses",
     "metrics": "runnel.metrics",
+    "saved_model": "runnel.saved_model",
 }
 
 # Names of TensorFlow 0.12 that 1.15 does not have. Their first argument was a tag.

@@ -69,6 +69,12 @@ def joined(b: Builder) -> Steps:
     return [b.op("StringJoin", inputs, separator="-")]
 
 
+def matched(b: Builder) -> Steps:
+    paths = texts("s3://bucket/model", "/tmp/s3://", "")
+    static = b.op("StaticRegexFullMatch", paths, pattern="^s3://.*")
+    return [static, b.op("RegexFullMatch", paths, "(/tmp)?.*[a-z]?")]
+
+
 def _always(example: Example):
     return lambda _: example
 
@@ -84,4 +90,6 @@ EXAMPLES = {
     "ShardedFilename": _always(named),
     "ShardedFilespec": _always(named),
     "StringJoin": _always(joined),
+    "RegexFullMatch": _always(matched),
+    "StaticRegexFullMatch": _always(matched),
 }
