@@ -42,7 +42,7 @@ def load(
     import_scope: str | None = None,
     **saver_kwargs: Any,
 ) -> Any:
-    """Adds the graph that has exactly ``tags`` to that of ``sess``, with the values of its variables.
+    """Adds the graph that has exactly ``tags`` to that of ``sess``, and restores its variables.
 
     Returns the ``MetaGraphDef``: its ``signature_def`` names inputs and outputs. With
     ``import_scope`` the graph lies in that scope. Other arguments are those of

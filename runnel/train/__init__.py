@@ -85,20 +85,18 @@ from runnel.train.learning_rate_decay import (
 )
 from runnel.train.meta_graph import export_meta_graph, import_meta_graph
 from runnel.train.momentum import MomentumOptimizer
-from runnel.train.monitored_session import (
-    ChiefSessionCreator,
-    MonitoredSession,
-    MonitoredTrainingSession,
-    SessionCreator,
-    SingularMonitoredSession,
-    WorkerSessionCreator,
-)
+from runnel.train.monitored_session import MonitoredSession, SingularMonitoredSession
 from runnel.train.moving_averages import ExponentialMovingAverage
 from runnel.train.optimizer import Optimizer
 from runnel.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
 from runnel.train.rmsprop import RMSPropOptimizer
 from runnel.train.saver import Saver
 from runnel.train.scaffold import Scaffold
+from runnel.train.session_creators import (
+    ChiefSessionCreator,
+    SessionCreator,
+    WorkerSessionCreator,
+)
 from runnel.train.session_manager import SessionManager
 from runnel.train.session_run_hook import (
     SessionRunArgs,
@@ -106,6 +104,8 @@ from runnel.train.session_run_hook import (
     SessionRunHook,
     SessionRunValues,
 )
+from runnel.train.supervisor import Supervisor, basic_train_loop
+from runnel.train.training_session import MonitoredTrainingSession
 
 __all__ = [
     "AdadeltaOptimizer",
@@ -156,9 +156,11 @@ __all__ = [
     "StepCounterHook",
     "StopAtStepHook",
     "SummarySaverHook",
+    "Supervisor",
     "WorkerSessionCreator",
     "add_queue_runner",
     "assert_global_step",
+    "basic_train_loop",
     "batch",
     "batch_join",
     "checkpoint_exists",
