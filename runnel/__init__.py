@@ -414,6 +414,7 @@ _LAZY = {
     "contrib": "runnel.contrib",
     "datasets": "runnel.datasets",
     "summary": "runnel.summary",
+    "timeline": "runnel.timeline",
     "test": "runnel.test",
     "train": "runnel.train",
     "ConfigProto": _CONFIG,

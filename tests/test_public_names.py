@@ -47,6 +47,7 @@ NAMESPACES = [
     "random",
     "summary",
     "test",
+    "timeline",
     "train",
 ]
 

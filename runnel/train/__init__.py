@@ -9,6 +9,7 @@ from runnel.train import experimental
 from runnel.train.adadelta import AdadeltaOptimizer
 from runnel.train.adagrad import AdagradDAOptimizer, AdagradOptimizer, ProximalAdagradOptimizer
 from runnel.train.adam import AdamOptimizer
+from runnel.train.best_saver import BestSaver
 from runnel.train.checkpoint_hook import CheckpointSaverHook, CheckpointSaverListener
 from runnel.train.checkpoint_state import (
     checkpoint_exists,
@@ -88,8 +89,10 @@ from runnel.train.momentum import MomentumOptimizer
 from runnel.train.monitored_session import MonitoredSession, SingularMonitoredSession
 from runnel.train.moving_averages import ExponentialMovingAverage
 from runnel.train.optimizer import Optimizer
+from runnel.train.profiler_hook import ProfilerHook
 from runnel.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
 from runnel.train.rmsprop import RMSPropOptimizer
+from runnel.train.safetensors_export import save_safetensors
 from runnel.train.saver import Saver
 from runnel.train.scaffold import Scaffold
 from runnel.train.session_creators import (
@@ -112,6 +115,7 @@ __all__ = [
     "AdagradDAOptimizer",
     "AdagradOptimizer",
     "AdamOptimizer",
+    "BestSaver",
     "CheckpointSaverHook",
     "CheckpointSaverListener",
     "ChiefSessionCreator",
@@ -136,6 +140,7 @@ __all__ = [
     "NanTensorHook",
     "NewCheckpointReader",
     "Optimizer",
+    "ProfilerHook",
     "ProximalAdagradOptimizer",
     "ProximalGradientDescentOptimizer",
     "QueueRunner",
@@ -198,6 +203,7 @@ __all__ = [
     "range_input_producer",
     "remove_checkpoint",
     "replica_device_setter",
+    "save_safetensors",
     "shuffle_batch",
     "shuffle_batch_join",
     "slice_input_producer",

@@ -73,7 +73,7 @@ def export_meta_graph(
         keys = [key for key in keys if key != GraphKeys.SAVERS]
     add_collections(found, graph, keys, export_scope)
     if filename is not None:
-        _write(Path(os.fsdecode(os.fspath(filename))), found, as_text)
+        write_meta_graph(filename, found, as_text)
     return found
 
 
@@ -112,7 +112,9 @@ def _add_op_list(op_list: Any, used: Iterable[str]) -> None:
         op_list.op.add(name=name)
 
 
-def _write(path: Path, found: Any, as_text: bool) -> None:
+def write_meta_graph(filename: Any, found: Any, as_text: bool = False) -> None:
+    """Writes a ``MetaGraphDef`` to a file, which appears whole."""
+    path = Path(os.fsdecode(os.fspath(filename)))
     if as_text:
         from google.protobuf import text_format
 

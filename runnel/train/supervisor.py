@@ -326,10 +326,8 @@ class _StepRate:
         from tensorboard.compat.proto.summary_pb2 import Summary
 
         before, then = self._last
-        self._last = step, now = (
-            value_of(self._sess, self._supervisor.global_step),
-            time.monotonic(),
-        )
+        step, now = value_of(self._sess, self._supervisor.global_step), time.monotonic()
+        self._last = step, now
         rate = (step - before) / (now - then) if now > then else float("inf")
         summary = Summary(value=[Summary.Value(tag=self._tag, simple_value=rate)])
         self._supervisor.summary_computed(self._sess, summary, step)

@@ -1,4 +1,4 @@
-"""``MonitoredTrainingSession``: a session that saves, logs, and leaves cleanly when it is told to."""
+"""``MonitoredTrainingSession``: a session that saves, logs, and leaves cleanly when told to."""
 
 from __future__ import annotations
 
