@@ -131,6 +131,24 @@ def test_a_model_without_variables(tmp_path, one, other):
         assert sess.run(y, {"x:0": 2.0}) == 6.0
 
 
+def test_tensorflow_loads_what_an_estimator_exports(tmp_path):
+    from tests.estimator.linear_model import X as rows
+    from tests.estimator.linear_model import all_rows, descended, estimator
+
+    made = estimator(tmp_path)
+    made.train(all_rows(None), steps=10)
+    with tf.Graph().as_default():
+        receive = tf.estimator.export.build_raw_serving_input_receiver_fn({"x": tf.constant(rows)})
+        folder = made.export_saved_model(tmp_path / "exports", receive)
+    tf.summary.FileWriterCache.clear()
+    w, b = descended(10)
+    with reference.Graph().as_default(), reference.Session() as sess:
+        model = reference.saved_model.load(sess, ["serve"], folder.decode())
+        signature = model.signature_def["serving_default"]
+        found = sess.run(signature.outputs["y"].name, {signature.inputs["x"].name: rows[:5]})
+        np.testing.assert_allclose(found, rows[:5] @ w + b, rtol=1e-4, atol=1e-5)
+
+
 def test_signatures_are_tensorflows():
     """Every kind, built from the same tensors, as messages; valid where TensorFlow says so."""
 
