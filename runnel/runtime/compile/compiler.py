@@ -149,6 +149,8 @@ class Executable:
     """If it does not, a call that asks is Python code of JAX."""
     needed_bytes: int = 0
     """The memory that a call takes beyond its arguments."""
+    lower: Any = None
+    """Makes the program that XLA was given, to be shown."""
 
 
 def _is_known(value: Any) -> bool:
@@ -465,7 +467,7 @@ def compile_segment(
         compiled = executable_cache.compiled(traced.lower())  # which JAX remembers for the call
         work_bytes = sum(shape.size * shape.dtype.itemsize for shape in executable.work)
         executable.needed_bytes = needed_bytes(compiled) + work_bytes
-        executable.call = jitted
+        executable.call, executable.lower = jitted, traced.lower
     with _count_lock:
         compilations += 1
     return executable

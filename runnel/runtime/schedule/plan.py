@@ -243,6 +243,11 @@ class StepPlan:
         return errors.InvalidArgumentError(None, op, message + how_to_bring_out(op))
 
     @property
+    def runs(self) -> int:
+        """How often it was run."""
+        return self._runs
+
+    @property
     def schedule(self) -> Schedule:
         """What runs the step."""
         return self._ready.schedule

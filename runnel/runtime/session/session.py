@@ -296,6 +296,22 @@ class BaseSession:
             self._require_open()
         return handle.run(self, fetches, feed_dict or {})
 
+    def explain(self, fetches: Any, feed_dict: Any = None, hlo: bool = False) -> Any:
+        """How this session runs a step: its units, which are compiled, why, and what they cost.
+
+        ``feed_dict`` (or a list) names what is fed. The step is not run; what is shown comes from
+        the times that it was. With ``hlo`` compiled units show the program that XLA was given.
+
+        Example:
+            >>> print(sess.explain(train_op, feed_dict=[x, y]))
+            >>> sess.explain(train_op, [x, y], hlo=True).save("step.html")
+        """
+        from runnel.runtime.report.explain_step import explain_step
+
+        self._require_open()
+        keys = [self._graph.as_graph_element(f, allow_operation=False) for f in feed_dict or ()]
+        return explain_step(self._prepare(fetches, dict.fromkeys(keys))[0].plan, hlo)
+
     # Life -----------------------------------------------------------------------------------
 
     def list_devices(self) -> list[Any]:
