@@ -442,6 +442,7 @@ _LAZY = {
     "logging": "runnel.logging",
     "losses": "runnel.losses",
     "metrics": "runnel.metrics",
+    "profiler": "runnel.profiler",
     "saved_model": "runnel.saved_model",
 }
 

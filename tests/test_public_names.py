@@ -37,6 +37,7 @@ NAMESPACES = [
     "math",
     "nn",
     "nn.rnn_cell",
+    "profiler",
     "queue",
     "saved_model",
     "saved_model.builder",
