@@ -413,6 +413,7 @@ _LAZY = {
     "config": "runnel.config",
     "contrib": "runnel.contrib",
     "datasets": "runnel.datasets",
+    "debug": "runnel.debug",
     "estimator": "runnel.estimator",
     "summary": "runnel.summary",
     "timeline": "runnel.timeline",

@@ -9,6 +9,7 @@ from runnel.cluster_commands import cluster, server
 from runnel.inspect_checkpoint import inspect
 from runnel.native.build import kept_libraries
 from runnel.native.cache_folder import UnusableFolder, cache_folder, cache_path
+from runnel.profile_script import profile
 from runnel.runtime.compile.entry_store import EntryStore, executables_path, size_limit
 from runnel.runtime.devices.device_memory import readable_size
 
@@ -22,6 +23,7 @@ main.add_command(board)
 main.add_command(inspect)
 main.add_command(server)
 main.add_command(cluster)
+main.add_command(profile)
 
 
 @main.group(invoke_without_command=True)

@@ -22,6 +22,7 @@ NAMESPACES = [
     "contrib.tensorboard.plugins",
     "contrib.tensorboard.plugins.projector",
     "datasets",
+    "debug",
     "debugging",
     "errors",
     "estimator",
