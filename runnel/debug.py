@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.graph.errors import InvalidArgumentError
+from runnel.graph.errors import InvalidArgumentError, UnimplementedError
 from runnel.passes.program.program import Node
 from runnel.runtime.schedule.plan import StepPlan
 from runnel.runtime.segment.tiers import NEVER
@@ -89,9 +89,16 @@ class WatchedSession:
         sess = self._sess
         sess._require_open()
         prepared, fed = sess._prepare(fetches, feed_dict)
-        plan = self._plans.get(prepared.plan)
+        given = prepared.plan
+        if not isinstance(given, StepPlan):
+            raise UnimplementedError(
+                None,
+                None,
+                f"Steps on {sess.sess_str} cannot be watched, only local ones",
+            )
+        plan = self._plans.get(given)
         if plan is None:
-            plan = self._plans[prepared.plan] = self._interpreted(prepared.plan)
+            plan = self._plans[given] = self._interpreted(given)
         feeds = [check_feed(tensor, fed[tensor]) for tensor in prepared.feeds]
         watch = _Watch(self._stop_when, self._names, self.watched)
         for tensor, value in zip(prepared.feeds, feeds, strict=True):

@@ -15,6 +15,7 @@ import click
 from runnel.runtime.report.explain_step import StepExplanation, explain_step
 from runnel.runtime.report.tier_reason import time_text
 from runnel.runtime.schedule.plan import StepPlan
+from runnel.runtime.session.backend import Plan
 from runnel.runtime.session.session import BaseSession
 
 _TRACED_RUN = 5
@@ -24,7 +25,7 @@ _TRACED_RUN = 5
 class StepRecord:
     """What the runs of one step have taken."""
 
-    def __init__(self, plan: StepPlan) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.runs = 0
         self.seconds = 0.0
@@ -35,6 +36,8 @@ class StepRecord:
     @property
     def name(self) -> str:
         """The step's fetches and targets."""
+        if not isinstance(self.plan, StepPlan):
+            return "a step of a cluster"
         tensors, targets, _, _ = self.plan._build
         names = [*(tensor.name for tensor in tensors), *(op.name for op in targets)]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -51,7 +54,7 @@ class StepRecords:
 
     def __init__(self, traces: bool) -> None:
         self._traces = traces
-        self._records: dict[StepPlan, StepRecord] = {}
+        self._records: dict[Plan, StepRecord] = {}
         self._sessions: dict[BaseSession, list[StepRecord]] = {}
 
     def slowest_first(self) -> list[StepRecord]:
@@ -65,7 +68,7 @@ class StepRecords:
         records = self
 
         def timed(
-            sess: BaseSession, plan: StepPlan, feeds: list[Any], options: Any, metadata: Any
+            sess: BaseSession, plan: Plan, feeds: list[Any], options: Any, metadata: Any
         ) -> list[Any]:
             record = records._record(sess, plan)
             if records._traces and record.runs == _TRACED_RUN and options is metadata is None:
@@ -92,7 +95,7 @@ class StepRecords:
             for sess in list(self._sessions):
                 self._explain(sess)
 
-    def _record(self, sess: BaseSession, plan: StepPlan) -> StepRecord:
+    def _record(self, sess: BaseSession, plan: Plan) -> StepRecord:
         record = self._records.get(plan)
         if record is None:
             record = self._records[plan] = StepRecord(plan)
@@ -113,7 +116,8 @@ class StepRecords:
     def _explain(self, sess: BaseSession) -> None:
         """Before its variables are gone."""
         for record in self._sessions.pop(sess, []):
-            record.explanation = explain_step(record.plan, hlo=False)
+            if isinstance(record.plan, StepPlan):
+                record.explanation = explain_step(record.plan, hlo=False)
 
 
 def _show(records: StepRecords, elapsed: float, limit: int) -> str:
@@ -128,7 +132,7 @@ def _show(records: StepRecords, elapsed: float, limit: int) -> str:
         cells = (time_text(step.seconds), time_text(step.first), time_text(step.later))
         lines.append(f"{step.runs:>8}  " + "  ".join(f"{c:>9}" for c in cells) + f"  {step.name}")
     for step in steps[:limit]:
-        lines += ["", f"--- {step.name}", str(step.explanation)]
+        lines += ["", f"--- {step.name}", str(step.explanation or "It ran elsewhere.")]
     return "\n".join(lines)
 
 

@@ -19,6 +19,7 @@ from runnel.graph.graph import Graph, get_default_graph
 from runnel.graph.operation import Operation, Tensor
 from runnel.runtime.devices.device_memory import is_device_error
 from runnel.runtime.devices.session_devices import SessionDevices
+from runnel.runtime.schedule.plan import StepPlan
 from runnel.runtime.session.backend import Plan, open_backend, reset_target
 from runnel.runtime.session.feeds import check_feed, expand_feeds
 from runnel.runtime.session.fetches import Rebuild, expand_fetches
@@ -310,7 +311,14 @@ class BaseSession:
 
         self._require_open()
         keys = [self._graph.as_graph_element(f, allow_operation=False) for f in feed_dict or ()]
-        return explain_step(self._prepare(fetches, dict.fromkeys(keys))[0].plan, hlo)
+        plan = self._prepare(fetches, dict.fromkeys(keys))[0].plan
+        if not isinstance(plan, StepPlan):
+            raise errors.UnimplementedError(
+                None,
+                None,
+                f"Steps on {self._target} cannot be explained, only local ones",
+            )
+        return explain_step(plan, hlo)
 
     # Life -----------------------------------------------------------------------------------
 
