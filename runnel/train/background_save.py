@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel.checkpoint.bundle import BundleWriter
+from runnel.checkpoint.v1 import V1Writer
 from runnel.graph.constant_value import constant_value
 from runnel.graph.graph import Graph
 from runnel.graph.operation import Operation
@@ -53,7 +54,10 @@ class BackgroundSave:
 
 
 def snapshot(sess: Any, save_tensor_name: str) -> Callable[[str], None]:
-    """Takes the values that a Saver would save, all in one step; returns what writes them."""
+    """Takes the values that a Saver would save, all in one step; returns what writes them.
+
+    They are written in the Saver's format, but into one file, whatever the devices.
+    """
     saves = _saves_before(sess.graph.get_tensor_by_name(save_tensor_name).op)
     values = sess.run([list(op.inputs[3:]) for op in saves])
     names = [name for op in saves for name in _texts(op, 1)]
@@ -62,7 +66,8 @@ def snapshot(sess: Any, save_tensor_name: str) -> Callable[[str], None]:
     tensors = [value for group in values for value in group]
 
     def write(path: str) -> None:
-        write_tensors(BundleWriter(os.path.abspath(path)), names, specs, tensors, types)
+        writer: Any = BundleWriter if saves[0].type == "SaveV2" else V1Writer
+        write_tensors(writer(os.path.abspath(path)), names, specs, tensors, types)
 
     return write
 

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from runnel.checkpoint.reading import checkpoint_exists
 from runnel.checkpoint.whole_file import write_whole
 from runnel.train.checkpoint_state import remove_checkpoint, update_checkpoint_state
 from runnel.train.saver import Saver
@@ -99,5 +100,5 @@ class BestSaver:
             raise ValueError(f"{path} is damaged: {error!r}; remove it to begin anew") from None
         if any(os.path.basename(name) != name or not name for _, name in found):
             raise ValueError(f"{path} names a checkpoint outside of its folder")
-        found = [one for one in found if (self._folder / f"{one[1]}.index").exists()]
+        found = [one for one in found if checkpoint_exists(str(self._folder / one[1]))]
         return sorted(found, key=lambda one: self._sign * one[0])

@@ -198,8 +198,7 @@ class Saver:
         """Like :meth:`save`, but a thread writes: this only takes the values, in one step.
 
         Steps that follow do not change what is written. The next save waits for this one, and
-        raises what went wrong with it; so does ``wait()`` of what is returned. The checkpoint has
-        TensorFlow's second format.
+        raises what went wrong with it; so does ``wait()`` of what is returned.
 
         Example:
             >>> saving = saver.save_in_background(sess, "/tmp/model/ckpt", global_step=step)
