@@ -96,27 +96,43 @@ def test_a_model_is_loaded_by_the_other_system(tmp_path, vocabulary, one, other,
         np.testing.assert_array_equal(sess.run(f"{inside}doubled:0"), kernel * 2)
 
 
-SERVE = """
+EAGER = """
 import sys
 import numpy, tensorflow
 served = tensorflow.saved_model.load(sys.argv[1]).signatures["serving_default"]
 print(numpy.asarray(served(x=tensorflow.constant(eval(sys.argv[2])))["y"]).tolist())
+
+
+class Model(tensorflow.Module):
+    def __init__(self):
+        self.w = tensorflow.Variable(3.0)
+
+    @tensorflow.function(input_signature=[tensorflow.TensorSpec([], tensorflow.float32)])
+    def __call__(self, x):
+        return x * self.w
+
+
+tensorflow.saved_model.save(Model(), sys.argv[3])
 """
 
 
-def test_the_second_tensorflow_serves_a_model(tmp_path):
+def test_the_second_tensorflow_serves_a_model_and_one_of_its_own_says_what_to_do(tmp_path):
     """In a process of its own, for TensorFlow's eager execution is switched off in this one."""
     with tf.Graph().as_default(), tf.Session() as sess:
         x = tf.placeholder(tf.float32, [None, 2])
         w = tf.get_variable("w", initializer=X)
         y = tf.cond(x[0, 0] > 0.0, lambda: tf.matmul(x, w), lambda: x)
         sess.run(tf.global_variables_initializer())
-        tf.saved_model.simple_save(sess, tmp_path / "model", {"x": x}, {"y": y})
+        tf.saved_model.simple_save(sess, tmp_path / "ours", {"x": x}, {"y": y})
         expected = sess.run(y, {x: X})
-    command = [sys.executable, "-c", SERVE, str(tmp_path / "model"), str(X.tolist())]
+    given = [str(tmp_path / "ours"), str(X.tolist()), str(tmp_path / "theirs")]
+    command = [sys.executable, "-c", EAGER, *given]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     np.testing.assert_allclose(ast.literal_eval(done.stdout.splitlines()[-1]), expected)
+    refused = pytest.raises(tf.errors.UnimplementedError, match="TensorFlow 2.*simple_save")
+    with tf.Graph().as_default(), tf.Session() as sess, refused:
+        tf.saved_model.load(sess, ["serve"], tmp_path / "theirs")
 
 
 @BOTH_WAYS
