@@ -7,6 +7,7 @@ not: in which branch an operation was made.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -18,6 +19,8 @@ from runnel.control_flow.while_context import WhileContext
 from runnel.graph.graph import Graph
 from runnel.graph.message_types import BOOL, INT32, MESSAGE, STRING, MessageTypes, many, one
 from runnel.graph.operation import Operation, Tensor
+
+logger = logging.getLogger("runnel")
 
 _TYPES = MessageTypes(
     "control_flow",
@@ -146,15 +149,24 @@ class ContextReader:
         self._graph = graph
         self._inside = f"{scope.rstrip('/')}/" if scope else ""
 
-    def read(self, kind: str, content: bytes) -> ControlFlowContext:
-        """The context that ``content`` describes, a serialized message of the type ``kind``."""
+    def read(self, kind: str, content: bytes) -> ControlFlowContext | None:
+        """The context that ``content`` describes, a serialized message of the type ``kind``.
+
+        One that names what is not there (TensorFlow writes such, of one context in another, where
+        it exports a scope) is left out, and the log says so: gradients come from the graph.
+        """
         from google.protobuf.message import DecodeError
 
         try:
-            return self._make(message(kind).FromString(content), None)
-        except (DecodeError, KeyError, TypeError, ValueError) as error:
+            described = message(kind).FromString(content)
+        except DecodeError as error:
+            raise ValueError(f"A {kind} is damaged: {error}") from None
+        try:
+            return self._make(described, None)
+        except (KeyError, TypeError, ValueError) as error:
             text = error.args[0] if error.args else error
-            raise ValueError(f"A {kind} does not fit the graph it came with: {text}") from error
+            logger.warning("A %s does not fit the graph it came with: %s", kind, text)
+            return None
 
     def _make(self, described: Any, outer: ControlFlowContext | None) -> ControlFlowContext:
         if described.DESCRIPTOR.name == "CondContextDef":

@@ -109,6 +109,7 @@ def read_collections(found: Any, graph: Graph, scope: str | None) -> None:
             values = [graph.as_graph_element(add_scope(name, scope)) for name in values]
         elif kind == "bytes_list":
             values = [_object(key, value, scope, made, reader) for value in values]
+            values = [value for value in values if value is not None]
         for value in values:
             graph.add_to_collection(key, value)
 

@@ -101,6 +101,9 @@ def _keep_scope(graph_def: Any, scope: str) -> None:
             mark = "^" if text.startswith("^") else ""
             names.append(mark + text.removeprefix("^")[len(inside) :])
         node.input[:] = names
+        if "frame_name" in node.attr:  # of a loop, whose context is called the same
+            frame = node.attr["frame_name"]
+            frame.s = frame.s.removeprefix(inside.encode())
         if "_class" in node.attr:
             places = node.attr["_class"].list.s
             places[:] = [p.replace(b"loc:@" + inside.encode(), b"loc:@") for p in places]

@@ -95,6 +95,21 @@ def test_loops_and_conditionals_have_gradients_on_the_other_side(
             require_close(found, expected)
 
 
+@pytest.mark.parametrize("program", ["while", "while in cond in while"])
+@pytest.mark.parametrize("one,other", [(tf, reference), (reference, tf)], ids=["out", "in"])
+def test_a_scope_with_a_loop_is_exported_alone(one, other, program):
+    with one.Graph().as_default(), one.Session() as sess:
+        with one.name_scope("part"):
+            x = one.placeholder(one.float64, [2], name="x")
+            y = one.identity(PROGRAMS[program](one, x), name="y")
+        content = one.train.export_meta_graph(export_scope="part").SerializeToString()
+        gradient = one.gradients(y, x)[0]
+        expected = [sess.run([y, gradient], {x: p}) for p in POINTS]
+    for scope in (None, "scope"):
+        found, _ = imported(other, content, scope, differentiated=False)
+        require_close(found, expected)
+
+
 def pipeline(lib):
     queue = lib.FIFOQueue(10, [lib.int32], [[]], name="q")
     lib.train.add_queue_runner(lib.train.QueueRunner(queue, [queue.enqueue(3)] * 2))
