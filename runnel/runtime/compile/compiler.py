@@ -488,3 +488,8 @@ def _in_pieces(step: Any, avals: Any, run: Any, platform: str, executable: Execu
         return jax.tree_util.tree_unflatten(shape, results)
 
     return in_pieces
+
+
+def traced_alone(checks: Checks, effects: Effects, platform: str) -> Any:
+    """What traces a loop or conditional that is compiled by itself."""
+    return _Trace(Code(), [], checks, platform, effects)
