@@ -214,6 +214,11 @@ class BoundedLoop:
                 self._refuse("compiling it fails")
             return
         compile_cost.learn(self._cost, time.perf_counter() - start)
+        logger.info(
+            "The loop %r varies in length: it is compiled for up to %d elements",
+            self._name,
+            signature.capacity,
+        )
 
     def _refuse(self, why: str) -> None:
         self._refused = True
