@@ -1,6 +1,6 @@
 """Training on sequences of many lengths, and batches of many sizes, beside TensorFlow.
 
-`python -m benchmarks.varying_lengths` measures every row; `--rows lengths` only some, `--quick` with
+`python -m benchmarks.varying_lengths` measures every row; `--rows lengths` only some, `--quick` in
 fewer rounds. The results go to `benchmarks/results/varying_lengths.json`.
 """
 

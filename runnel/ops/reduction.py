@@ -24,6 +24,8 @@ def normalized_axes(axes: Any, rank: int) -> tuple[int, ...]:
     array = np.asarray(axes)
     if array.ndim == 0 and -rank <= (axis := int(array)) < rank:
         return (axis % rank,)
+    if array.size == 0:
+        return ()
     normal = []
     for axis in array.ravel().tolist():
         if not -rank <= axis < rank:
