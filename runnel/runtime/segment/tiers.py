@@ -309,7 +309,7 @@ class SegmentRunner:
         # the average without the longest. (A loop that the data end may be short or long.)
         spent = variant.interpreted
         seconds = spent.seconds - min(spent.longest, _STALL_SECONDS)
-        # Compiled for shape after shape, the steps would have compilations beside them all the time.
+        # Compiled for shape after shape, steps would always have a compilation beside them.
         share = 1.0 if self._variants.meet_many else _SHARE
         if seconds <= share * compile_cost.seconds(self._node_count):
             return False
