@@ -121,7 +121,7 @@ def test_a_step_that_is_written_as_python_computes_the_same(seed: int) -> None:
     fetches = rng.sample(numbers, rng.randint(1, len(numbers)))
     with (
         mock.patch.object(interpreted_segment, "_OFTEN", 1),
-        mock.patch.object(written_code, "_PIECE", rng.choice([2, 7, 256])),
+        mock.patch.object(written_code, "PIECE", rng.choice([2, 7, 256])),
         mock.patch.object(verification, "enabled", False),
     ):
         run(program, fetches, {}, MODES[:2], runs=8)

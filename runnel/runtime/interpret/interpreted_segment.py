@@ -15,7 +15,7 @@ from runnel.runtime.interpret.code import Code
 from runnel.runtime.interpret.interpreter import interpret, interpret_watched, missing_variable
 from runnel.runtime.interpret.segment_state import SegmentState
 from runnel.runtime.interpret.stacked_code import StackedCode
-from runnel.runtime.interpret.written_code import WrittenCode
+from runnel.runtime.interpret.written_code import PIECE, WrittenCode
 from runnel.runtime.state.cell import as_numpy, owned, store_all
 from runnel.runtime.state.step_context import StepContext
 
@@ -41,12 +41,16 @@ class _Form:
         self._runs = 0
         self._written: WrittenCode | None = None
 
-    def interpret(self, slots: list[Any]) -> None:
-        """Runs the instructions over ``slots``."""
+    def interpret(self, slots: list[Any], context: StepContext) -> None:
+        """Runs the instructions over ``slots``, looking at the step now and then."""
         if self._written is not None:
-            self._written.run(slots)
+            self._written.run(slots, context)
             return
-        interpret(self.code.instructions, slots)
+        instructions = self.code.instructions
+        for start in range(0, len(instructions), PIECE):
+            if start:
+                context.require_time(instructions[start].node)
+            interpret(instructions[start : start + PIECE], slots)
         self._runs += 1
         if self._runs == _OFTEN:
             kept = {*self.code.outputs, *self.store_slots, *self._drawn}
@@ -75,7 +79,7 @@ class InterpretedSegment:
         self._inside = inside
         self._node = node
         self._takes_long = True
-        """Whether the last run took so long that the step is to be looked at while it runs."""
+        """Whether the last run took so long that the step is to be looked at all the time."""
         self._plain = _Form(code, state)
         self._stacked: _Form | None = None
         self._stack = stack
@@ -183,5 +187,6 @@ class InterpretedSegment:
         if self._takes_long or context.deadline is not None or context.observer is not None:
             interpret_watched(form.code.instructions, slots, context)
         else:
-            form.interpret(slots)
-        self._takes_long = time.perf_counter() - start > _LONG_SECONDS
+            form.interpret(slots, context)
+        seconds, pieces = time.perf_counter() - start, len(form.code.instructions) / PIECE
+        self._takes_long = seconds > _LONG_SECONDS * max(1.0, pieces)

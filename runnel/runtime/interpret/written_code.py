@@ -19,9 +19,11 @@ from runnel.runtime.interpret.code import Code, Instruction
 from runnel.runtime.interpret.function_writer import FunctionWriter
 from runnel.runtime.interpret.interpreter import interpret
 from runnel.runtime.interpret.scalar_code import is_number
+from runnel.runtime.state.step_context import StepContext
 
-_PIECE = 256
-"""Instructions in a piece: a step may wait some milliseconds for one to be written."""
+PIECE = 256
+"""Instructions in a piece, between two of which the step is looked at; and a step may wait some
+milliseconds for one to be written."""
 
 
 class WrittenCode:
@@ -37,20 +39,22 @@ class WrittenCode:
         instructions = code.instructions
         self._pieces: list[_Piece] = []
         needed = set(kept)
-        for start in reversed(range(0, len(instructions), _PIECE)):
-            piece = _Piece(instructions[start : start + _PIECE])
+        for start in reversed(range(0, len(instructions), PIECE)):
+            piece = _Piece(instructions[start : start + PIECE])
             piece.gives = sorted(piece.defined & needed)
             needed = needed - piece.defined | piece.taken
             self._pieces.append(piece)
         self._pieces.reverse()
         self._unwritten = iter(self._pieces)
 
-    def run(self, slots: list[Any]) -> None:
+    def run(self, slots: list[Any], context: StepContext) -> None:
         """Runs all instructions over ``slots``, after one more piece of them has been written."""
-        piece = next(self._unwritten, None)  # which is one thread's alone
-        if piece is not None:
-            piece.run = self._written(piece)
+        unwritten = next(self._unwritten, None)  # which is one thread's alone
+        if unwritten is not None:
+            unwritten.run = self._written(unwritten)
         for piece in self._pieces:
+            if piece is not self._pieces[0]:
+                context.require_time(piece.instructions[0].node)
             piece.run(slots)
 
     def _written(self, piece: _Piece) -> Callable[[list[Any]], Any]:

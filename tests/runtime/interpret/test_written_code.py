@@ -29,7 +29,7 @@ def written(sess):
 
 
 def test_numbers_arrays_and_several_outputs_are_written(monkeypatch):
-    monkeypatch.setattr(written_code, "_PIECE", 3)
+    monkeypatch.setattr(written_code, "PIECE", 3)
     x, y = tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [4])
     parts = tf.split(y * x + 1.0, 2)
     total = tf.negative(tf.identity(parts[0])) * parts[1] + x
