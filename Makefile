@@ -22,6 +22,7 @@ LOOP_FLAGS   ?= $(filter --quick,$(BENCH_FLAGS))
 FIRST_FLAGS  ?= $(filter --quick,$(BENCH_FLAGS))
 PLACEMENT_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 VARIABLES_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
+LENGTHS_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 BUSY_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 SUMMARY_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 
@@ -111,6 +112,7 @@ bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (in
 	$(PEER_VENV)/bin/python -m benchmarks.first_steps $(FIRST_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.placement $(PLACEMENT_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.many_variables $(VARIABLES_FLAGS) || status=$$?; \
+	$(PEER_VENV)/bin/python -m benchmarks.varying_lengths $(LENGTHS_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.busy_machine $(BUSY_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.second_start || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.summaries $(SUMMARY_FLAGS) || status=$$?; \

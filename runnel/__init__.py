@@ -1,5 +1,6 @@
 """runnel: TensorFlow's dataflow system, built anew on XLA. ``import runnel as tf``."""
 
+from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
 from typing import Any as _Any
 
@@ -398,6 +399,7 @@ from runnel.ops.trigonometry import acos, acosh, asin, asinh, atan, atanh, cos, 
 from runnel.ops.unique import listdiff, setdiff1d, unique, unique_with_counts
 from runnel.ops.zero_safe import div_no_nan
 from runnel.runtime.explain.explain_placement import explain_placement
+from runnel.runtime.session.backend import register_target as _register_target
 from runnel.runtime.session.fetches import register_session_run_conversion_functions
 from runnel.runtime.session.session import InteractiveSession, Session
 from runnel.variables.creation import (
@@ -454,6 +456,7 @@ from runnel.variables.variable_scope import (
 __version__ = "0.1.0"
 
 _keep_freed_memory_if_asked()
+_register_target("grpc", lambda: _import_module("runnel.distributed.targets").load())
 
 
 def __getattr__(name: str) -> _Any:
@@ -484,7 +487,10 @@ _LAZY = {
     "contrib": "runnel.contrib",
     "data": "runnel.data",
     "datasets": "runnel.datasets",
+    "debug": "runnel.debug",
+    "estimator": "runnel.estimator",
     "summary": "runnel.summary",
+    "timeline": "runnel.timeline",
     "test": "runnel.test",
     "train": "runnel.train",
     "ConfigProto": _CONFIG,
@@ -515,6 +521,8 @@ _LAZY = {
     "python_io": "runnel.python_io",
     "sparse": "runnel.sparse",
     "strings": "runnel.strings",
+    "profiler": "runnel.profiler",
+    "saved_model": "runnel.saved_model",
 }
 
 # Names of TensorFlow 0.12 that 1.15 does not have. Their first argument was a tag.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import click
 
 from runnel.board import board
+from runnel.cluster_commands import cluster, server
 from runnel.inspect_checkpoint import inspect
 from runnel.native.build import kept_libraries
 from runnel.native.cache_folder import UnusableFolder, cache_folder, cache_path
+from runnel.profile_script import profile
 from runnel.runtime.compile.entry_store import EntryStore, executables_path, size_limit
 from runnel.runtime.devices.device_memory import readable_size
 
@@ -19,6 +21,9 @@ def main() -> None:
 
 main.add_command(board)
 main.add_command(inspect)
+main.add_command(server)
+main.add_command(cluster)
+main.add_command(profile)
 
 
 @main.group(invoke_without_command=True)

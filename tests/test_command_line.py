@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import runnel as tf
 from runnel.checkpoint.bundle import BundleWriter
 from runnel.command_line import main
 from runnel.graph import dtypes
@@ -143,3 +145,48 @@ def test_a_damaged_or_missing_checkpoint_is_told(tmp_path):
     result = _run("inspect", str(tmp_path / "m"), "--verify")
     assert result.exit_code == 1 and "checksum" in result.output
     assert _run("inspect", str(tmp_path)).exit_code == 1
+
+
+SCRIPT = """
+import sys
+import numpy as np
+import runnel as tf
+
+x = tf.placeholder(tf.float32, [None, 3], name="x")
+w = tf.get_variable("w", [3, 2])
+train = tf.assign_sub(w, tf.matmul(x, x @ w, transpose_a=True) * 0.01, name="train")
+with tf.Session() as sess:
+    sess.run(tf.global_variables_initializer())
+    for _ in range(int(sys.argv[1])):
+        sess.run(train, {x: np.ones((4, 3))})
+print("done", sys.argv[1:], __name__)
+if "--fail" in sys.argv:
+    sys.exit(3)
+"""
+
+
+def test_a_program_is_profiled(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(SCRIPT)
+    found = _run("profile", "--timeline", str(tmp_path / "traces"), str(script), "20", "--more")
+    assert found.exit_code == 0
+    assert "done ['20', '--more'] __main__" in found.output
+    rows = [line.split() for line in found.output.splitlines()]
+    [row] = [row for row in rows if row[-1:] == ["train:0"] and row[0] == "20"]
+    assert row[1] != "0"
+    assert "A step of 1 units, run 20 times" in found.output
+    assert "variables: 24 B" in found.output
+    traces = [json.loads(path.read_text()) for path in (tmp_path / "traces").iterdir()]
+    names = {e["args"]["name"] for trace in traces for e in trace["traceEvents"] if e["ph"] == "X"}
+    assert "train" in names
+
+
+def test_a_program_that_fails_is_profiled_all_the_same(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(SCRIPT)
+    found = _run("profile", str(script), "2", "--fail")
+    assert found.exit_code == 3 and "run 2 times" in found.output
+    script.write_text(SCRIPT + "raise ZeroDivisionError")
+    with tf.Graph().as_default():
+        found = _run("profile", str(script), "2")
+    assert isinstance(found.exception, ZeroDivisionError) and "run 2 times" in found.output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -12,25 +13,35 @@ from benchmarks.frontends import load_frontend, unoptimized_config
 from benchmarks.workload import Workload
 
 
-def executed_chain(frontend: str, operation: str, length: int) -> Workload:
-    """Run a chain of `length` ops on a fed scalar, every op executed as it stands in the graph."""
+def executed_chain(
+    frontend: str, operation: str, length: int, shape: Sequence[int] = ()
+) -> Workload:
+    """Run a chain of `length` ops on a fed scalar or array, every op as it stands in the graph.
+
+    An `add` adds what the chain began with, which is the only thing that changes the value.
+    """
     tf = load_frontend(frontend)
     with tf.Graph().as_default():
-        start = tf.placeholder(tf.float32, [])
+        start = tf.placeholder(tf.float32, shape)
         value = start
         apply = getattr(tf, operation)
         for _ in range(length):
-            value = apply(value)
+            value = apply(value, start) if operation == "add" else apply(value)
         session = tf.Session(config=unoptimized_config(tf))
     step = session.make_callable(value, feed_list=[start])
-    fed = numpy.float32(3.0)
+    fed = numpy.full(shape, 3.0, numpy.float32)
+    expected = 3.0 * (length + 1) if operation == "add" else 3.0
 
     def run(iterations: int) -> None:
         for _ in range(iterations):
             step(fed)
 
     return Workload(
-        run, facts=lambda: {"right": float(step(fed)) == 3.0, "jax_imported": "jax" in sys.modules}
+        run,
+        facts=lambda: {
+            "right": bool(numpy.all(step(fed) == expected)),
+            "jax_imported": "jax" in sys.modules,
+        },
     )
 
 

@@ -57,7 +57,7 @@ def batch_of(number: int, steps: int = STEPS, batch: int = BATCH, inputs: int = 
     return Batch(sequences, labels.astype(numpy.int32))
 
 
-def describe(tf: Any, batch: int, weights: Weights) -> tuple[Any, Any, Any, Any]:
+def describe(tf: Any, batch: int | None, weights: Weights) -> tuple[Any, Any, Any, Any]:
     """Build the graph: sequences, labels, the loss, the op that trains."""
     hidden = weights.readout.shape[0]
     inputs = weights.kernel.shape[0] - hidden
@@ -71,8 +71,11 @@ def describe(tf: Any, batch: int, weights: Weights) -> tuple[Any, Any, Any, Any]
     return sequences, labels, loss, tf.train.GradientDescentOptimizer(RATE).minimize(loss)
 
 
-def make_step(frontend: str, batch: int, weights: Weights) -> Callable[[Batch], float]:
-    """A training step over a graph and a session of its own; it gives the loss."""
+def make_step(frontend: str, batch: int | None, weights: Weights) -> Callable[[Batch], float]:
+    """A training step over a graph and a session of its own; it gives the loss.
+
+    Without a ``batch`` its size, too, is unknown until it is fed.
+    """
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     tf = load_frontend(frontend)
     with tf.Graph().as_default():

@@ -26,6 +26,8 @@ class LogicalDevice:
     index: int
     memory_limit_bytes: int = 0
     hardware: str = ""
+    incarnation: int = 1
+    """A number that another life of the device's task does not share."""
 
     @property
     def spec(self) -> DeviceSpec:
@@ -35,11 +37,6 @@ class LogicalDevice:
     def short_name(self) -> str:
         """``CPU:0``: enough where all devices are of one task."""
         return f"{self.device_type}:{self.index}"
-
-    @property
-    def incarnation(self) -> int:
-        """A number that another life of the device would not share; devices here live as one."""
-        return 1
 
     def __repr__(self) -> str:
         memory = self.memory_limit_bytes

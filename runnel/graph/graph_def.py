@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from runnel.graph.attr_value import encode_attribute, kind_of_value
+from runnel.graph.registry import registered_ops
+from runnel.graph.signature import REQUIRED
 from runnel.graph.tensor_proto import MAX_BYTES
 
 if TYPE_CHECKING:
@@ -124,3 +126,24 @@ def write_node(
                 f"Attribute {key!r} of {name!r} ({op_def.name}) cannot be written to a NodeDef: "
                 f"{error}"
             ) from None
+
+
+def strip_default_attributes(graph_def: Any) -> None:
+    """Takes the attributes that have their default out of the nodes of ``graph_def``."""
+    from tensorboard.compat.proto.attr_value_pb2 import AttrValue
+
+    defaults: dict[str, dict[str, Any]] = {}
+    registered = registered_ops()
+    for node in graph_def.node:
+        if node.op not in defaults:
+            found = defaults[node.op] = {}
+            op_def = registered.get(node.op)
+            for key, attribute in op_def.attributes.items() if op_def is not None else ():
+                if attribute.default is not REQUIRED:
+                    found[key] = AttrValue()
+                    encode_attribute(
+                        found[key], attribute.default, attribute.kind, attribute.is_list
+                    )
+        for key, default in defaults[node.op].items():
+            if key in node.attr and node.attr[key] == default:
+                del node.attr[key]

@@ -65,6 +65,21 @@ def import_graph_def(
     return None if returned is None else [importer.element(e) for e in returned]
 
 
+def extend_graph(graph: Graph, graph_def: Any) -> None:
+    """Adds nodes to ``graph`` that may take what is there already, all of them or none.
+
+    A mistake is a ValueError, as in :func:`import_graph_def`.
+    """
+    graph._check_not_finalized()
+    _check_versions(graph_def.versions)
+    importer = _Importer(graph, read_nodes(graph_def, None), capture_site(1))
+    importer.take_what_exists()
+    importer.check_edges()
+    importer.build()
+    with graph.as_default():
+        importer.commit("")
+
+
 def _as_message(value: Any, argument: str, kind: str, module: str) -> Any:
     """``value``, or its equal when another package (TensorFlow itself) defines its class."""
     from importlib import import_module
@@ -104,6 +119,8 @@ class _Importer:
         self.constants: list[Operation] = []
         """Values of the input map that are not tensors yet."""
         self.operations: dict[str, Operation] = {}
+        self.existing: dict[str, Operation] = {}
+        """What nodes may name that is in the graph already."""
 
     # The user's maps ------------------------------------------------------------------------
 
@@ -134,6 +151,25 @@ class _Importer:
         for node in self.nodes.values():
             node.inputs = [self.replaced.get(e, e) for e in node.inputs]  # type: ignore[arg-type]
             node.controls = [controls.get(c, c) for c in node.controls]  # type: ignore[arg-type]
+
+    def take_what_exists(self) -> None:
+        """Joins nodes to the operations of the graph that they name."""
+        existing = self.existing = self.graph._by_name
+        for node in self.nodes.values():
+            if node.name in existing:
+                raise node.error("the graph has an operation of this name already")
+            inputs: list[Any] = []
+            for endpoint in node.inputs:
+                if not isinstance(endpoint, Tensor):
+                    op = existing.get(endpoint[0])
+                    if op is not None and endpoint[1] < len(op.outputs):
+                        inputs.append(op.outputs[endpoint[1]])
+                        continue
+                inputs.append(endpoint)
+            node.inputs = inputs
+            node.controls = [
+                existing[c] if isinstance(c, str) and c in existing else c for c in node.controls
+            ]
 
     def _as_tensor(self, value: Any, key: str, name: str | None) -> Tensor:
         if isinstance(value, Tensor) or hasattr(value, "_as_graph_element"):
@@ -226,7 +262,8 @@ class _Importer:
         if not isinstance(groups, list) or not all(isinstance(g, str) for g in groups):
             raise node.error("attribute '_class' must be a list of strings")
         for group in groups:
-            if group.startswith(_COLOCATED) and group.removeprefix(_COLOCATED) not in self.nodes:
+            name = group.removeprefix(_COLOCATED)
+            if name is not group and name not in self.nodes and name not in self.existing:
                 raise node.error(f"it is to be colocated with {group[5:]!r}, not in graph_def")
 
     # Making operations ----------------------------------------------------------------------
@@ -342,8 +379,9 @@ class _Importer:
     def _colocate(self, node: ImportedNode) -> None:
         op = self.operations[node.name]
         groups = node.attrs["_class"]
+        anchors = {**self.existing, **self.operations} if self.existing else self.operations
         others = [
-            self.operations[group.removeprefix(_COLOCATED)]
+            anchors[group.removeprefix(_COLOCATED)]
             for group in groups
             if group.startswith(_COLOCATED)
         ]

@@ -215,7 +215,10 @@ def resolve_shape(dims: tuple[int, ...], wanted: list[int]) -> tuple[int, ...]:
 
 @reshape_op.kernel
 def _(xp, x, shape):
-    return x.reshape(at_run_time(resolve_shape, x.shape, shape.tolist()))
+    wanted = shape.tolist()
+    if list(x.shape) == wanted:  # as in most gradients of what may have been broadcast
+        return x
+    return x.reshape(at_run_time(resolve_shape, x.shape, wanted))
 
 
 def at_run_time(function: Any, *arguments: Any) -> Any:

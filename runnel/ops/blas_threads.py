@@ -1,15 +1,19 @@
 """How many threads NumPy's products use in the interpreted tier: one, unless they are large.
 
 OpenBLAS gives each product that is not tiny to all its threads, which wait for one another. Where
-another process is busy, a thread waits for its turn (4 ms and more) while the product would take a
-tenth of that; and only one product at a time may use the threads.
+another process is busy, a thread waits for its turn (4 ms and more, up to 60) while the product
+would take a tenth of that; and only one product at a time may use the threads. So a large product
+is given to all threads, and when that took longer than one thread would have, the next ones are not
+for a while: a busy machine costs a few per cent.
 """
 
 from __future__ import annotations
 
 import ctypes
 import sys
+from collections import defaultdict
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 _TINY = 1 << 18
@@ -17,7 +21,36 @@ _TINY = 1 << 18
 _TINY_VECTOR = 9 << 10
 """The same, where one operand is a vector."""
 _LARGE = 1 << 25
-"""From this many on, threads are worth the risk: a core takes about a millisecond."""
+"""From this many on, threads are worth trying: a core takes about a millisecond."""
+_MEASURED = 1 << 22
+"""From this many on, what a product takes says how fast a core is."""
+_CAUTION = 30
+"""Where threads have cost time instead of saving it, one works for so many times as long."""
+
+
+class _Experience:
+    """What products of one type have taken, and until when threads are not tried again."""
+
+    __slots__ = ("seconds", "alone_until")
+
+    def __init__(self) -> None:
+        self.seconds = 1e-10
+        """For one multiplication on one thread, of the products that were fastest."""
+        self.alone_until = 0.0
+
+    def note_alone(self, work: int, seconds: float) -> None:
+        """Takes note of a product on one thread."""
+        self.seconds = min(self.seconds, seconds / work)
+
+    def note_threads(self, work: int, seconds: float, now: float) -> None:
+        """Takes note of a product on all threads: were they worth it?"""
+        lost = seconds - 1.5 * work * self.seconds
+        if lost > 0:
+            self.alone_until = now + _CAUTION * lost
+
+
+_experience: dict[Any, _Experience] = defaultdict(_Experience)
+"""By the type of the elements."""
 
 
 def multiply(product: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
@@ -26,7 +59,17 @@ def multiply(product: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     work = a.size * columns
     if work <= _TINY and (work <= _TINY_VECTOR or (columns != 1 and a.shape[-2] != 1)):
         return product(a, b)
-    return with_threads_for(work, product, a, b)
+    if work < _MEASURED:
+        return with_threads_for(work, product, a, b)
+    known, start = _experience[a.dtype], perf_counter()
+    if work < _LARGE or start < known.alone_until:
+        result = with_threads_for(_TINY, product, a, b)
+        known.note_alone(work, perf_counter() - start)
+    else:
+        result = with_threads_for(work, product, a, b)
+        end = perf_counter()
+        known.note_threads(work, end - start, end)
+    return result
 
 
 def with_threads_for(work: int, compute: Callable[..., Any], *arguments: Any) -> Any:

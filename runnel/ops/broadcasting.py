@@ -126,10 +126,10 @@ def _stretched(a: list[int], b: list[int]) -> tuple[list[int], list[int]]:
     Where both sizes are 1 there is nothing to sum, but TensorFlow lists the axis, which
     does no harm either.
     """
-    rank = len(_broadcast(a, b))
-    padded = [[1] * (rank - len(s)) + s for s in (a, b)]
     if a == b:
         return [], []
+    rank = len(_broadcast(a, b))
+    padded = [[1] * (rank - len(s)) + s for s in (a, b)]
     lists: tuple[list[int], list[int]] = ([], [])
     for axis in range(rank):
         x, y = padded[0][axis], padded[1][axis]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,10 @@ save_slices_op = _op(
 )
 
 
-def _save(writer: Any, names: Any, specs: Any, tensors: list[Any], types: list[DType]) -> None:
+def write_tensors(
+    writer: Any, names: Any, specs: Any, tensors: Sequence[Any], types: Sequence[DType]
+) -> None:
+    """Writes tensors, or the slices that ``specs`` says they are, as a checkpoint."""
     names, specs = _texts(names), _texts(specs)
     if not len(names) == len(specs) == len(tensors):
         raise InvalidArgumentError(
@@ -90,19 +94,19 @@ def _save(writer: Any, names: Any, specs: Any, tensors: list[Any], types: list[D
 
 @save_v2_op.kernel
 def _(xp, prefix, names, specs, tensors, *, dtypes):
-    _save(BundleWriter(_text(prefix)), names, specs, tensors, dtypes)
+    write_tensors(BundleWriter(_text(prefix)), names, specs, tensors, dtypes)
     return ()
 
 
 @save_op.kernel
 def _(xp, filename, names, tensors, *, T):  # noqa: N803 (TensorFlow's name)
-    _save(V1Writer(_text(filename)), names, [""] * len(tensors), tensors, T)
+    write_tensors(V1Writer(_text(filename)), names, [""] * len(tensors), tensors, T)
     return ()
 
 
 @save_slices_op.kernel
 def _(xp, filename, names, specs, tensors, *, T):  # noqa: N803 (TensorFlow's name)
-    _save(V1Writer(_text(filename)), names, specs, tensors, T)
+    write_tensors(V1Writer(_text(filename)), names, specs, tensors, T)
     return ()
 
 

@@ -193,9 +193,12 @@ def _sigmoid(xp: Any, x: Any) -> Any:
         from jax import lax
 
         return lax.logistic(x)
-    wide = widen(x)
-    one = np.ones((), wide.dtype)
-    return narrow(one / (one + np.exp(-wide)), x.dtype)
+    # In place: an array of a few thousand numbers costs more to allocate than to compute.
+    result = np.exp(-widen(x))
+    result += 1
+    if result.ndim == 0:
+        return narrow(1 / result, x.dtype)
+    return narrow(np.divide(1, result, out=result), x.dtype)
 
 
 exp_op = register_unary("Exp", SMOOTH, lambda xp, x: xp.exp(x))
@@ -205,14 +208,24 @@ log1p_op = register_unary("Log1p", SMOOTH, lambda xp, x: xp.log1p(x))
 sigmoid_op = register_unary("Sigmoid", SMOOTH, _sigmoid)
 tanh_op = register_unary("Tanh", SMOOTH, lambda xp, x: xp.tanh(x))
 
-sigmoid_grad_op = _register_gradient_op(
-    "SigmoidGrad",
-    lambda xp, y, dy: dy * xp.conjugate(y) * (xp.ones((), y.dtype) - xp.conjugate(y)),
-)
-tanh_grad_op = _register_gradient_op(
-    "TanhGrad",
-    lambda xp, y, dy: dy * (xp.ones((), y.dtype) - xp.conjugate(y) * xp.conjugate(y)),
-)
+
+def _conjugate(xp: Any, x: Any) -> Any:
+    """The complex conjugate of ``x``; NumPy would copy one that is real."""
+    return xp.conjugate(x) if x.dtype.kind == "c" else x
+
+
+def _sigmoid_grad(xp: Any, y: Any, dy: Any) -> Any:
+    y = _conjugate(xp, y)
+    return dy * y * (1 - y)
+
+
+def _tanh_grad(xp: Any, y: Any, dy: Any) -> Any:
+    y = _conjugate(xp, y)
+    return dy * (1 - y * y)
+
+
+sigmoid_grad_op = _register_gradient_op("SigmoidGrad", _sigmoid_grad)
+tanh_grad_op = _register_gradient_op("TanhGrad", _tanh_grad)
 
 
 @exp_op.gradient

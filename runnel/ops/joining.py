@@ -109,13 +109,12 @@ concat_v1_op.shape(lambda axis, values: _concat_dims(values, axis))
 
 
 def _concatenate(xp: Any, values: list[Any], axis: Any) -> Any:
-    place = at_run_time(resolve_axis, axis, values[0].ndim)
     first = values[0].shape
+    place = at_run_time(resolve_axis, axis, len(first))
+    rest = first[:place], first[place + 1 :]
     for value in values:
         shape = value.shape
-        if len(shape) != len(first) or any(
-            i != place and d != first[i] for i, d in enumerate(shape)
-        ):
+        if len(shape) != len(first) or (shape[:place], shape[place + 1 :]) != rest:
             shapes = ", ".join(format_dims(v.shape) for v in values)
             raise InvalidArgumentError(
                 None,

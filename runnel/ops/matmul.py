@@ -19,9 +19,11 @@ from runnel.ops.half_precision import narrow, widen
 
 def multiply_matrices(xp: Any, a: Any, b: Any) -> Any:
     """``a @ b`` over the last two axes; NumPy multiplies 16-bit floats in float32."""
-    if xp is np:
-        return narrow(multiply(np.matmul, widen(a), widen(b)), a.dtype)
-    return xp.matmul(a, b)
+    if xp is not np:
+        return xp.matmul(a, b)
+    if a.dtype.char in "fd":
+        return multiply(np.matmul, a, b)
+    return narrow(multiply(np.matmul, widen(a), widen(b)), a.dtype)
 
 
 matmul_op = register_op(

@@ -7,6 +7,7 @@ elsewhere finds no function under it and says so. Nothing is ever pickled.
 from __future__ import annotations
 
 import itertools
+import secrets
 import traceback
 import weakref
 from collections.abc import Callable, Sequence
@@ -37,6 +38,8 @@ class _FunctionsOfGraph(list[_Function]):
 
 _functions: weakref.WeakValueDictionary[str, _Function] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
+_PROCESS = secrets.token_hex(8)
+"""A graph of another process must not find a function of this one by chance."""
 
 
 def _register(name: str, stateful: bool) -> OpDef:
@@ -161,7 +164,7 @@ def py_func(
     tensors = [convert_to_tensor(value) for value in inp]
     if tensors:
         graph = tensors[0].graph
-    token = f"pyfunc_{next(_numbers)}"
+    token = f"pyfunc_{_PROCESS}_{next(_numbers)}"
     function = _functions[token] = _Function(func)
     # On the graph itself, so that a closure over its tensors does not keep both alive forever.
     graph.attached(_FunctionsOfGraph).append(function)

@@ -24,8 +24,11 @@ def normalized_axes(axes: Any, rank: int) -> tuple[int, ...]:
     array = np.asarray(axes)
     if array.ndim == 0 and -rank <= (axis := int(array)) < rank:
         return (axis % rank,)
+    listed = array.ravel().tolist()
+    if len(listed) <= 1 and all(0 <= axis < rank for axis in listed):
+        return tuple(listed)
     normal = []
-    for axis in array.ravel().tolist():
+    for axis in listed:
         if not -rank <= axis < rank:
             raise ValueError(f"Invalid reduction dimension {axis} for input with {rank} dimensions")
         normal.append(axis % rank)
@@ -76,6 +79,8 @@ def _register(
 def _sum(xp: Any, x: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
     if not axes:
         return x
+    if xp is np and x.dtype.char in "fd":
+        return x.sum(axes, None, None, keep_dims)
     wide = widen(x)
     return narrow(xp.sum(wide, axis=axes, keepdims=keep_dims, dtype=wide.dtype), x.dtype)
 

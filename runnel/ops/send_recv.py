@@ -13,7 +13,7 @@ from typing import Any
 from runnel.graph.errors import FailedPreconditionError
 from runnel.graph.registry import register_op
 from runnel.queues.batches import taken_over
-from runnel.queues.rendezvous import Rendezvous
+from runnel.queues.rendezvous import DEAD, Rendezvous
 
 MAY_BE_DEAD = "_may_be_dead"
 """An attribute of a ``_Recv`` whose value lies on a branch, or in a loop on one."""
@@ -45,16 +45,47 @@ recv_op = register_op(
 )
 
 
+send_many_op = register_op(
+    "_SendMany",
+    inputs="tensors: T",
+    attrs=["T: list(type) >= 1", *_ENDS],
+    blocking=True,
+    differentiable=False,
+)
+
+recv_many_op = register_op(
+    "_RecvMany",
+    outputs="tensors: tensor_types",
+    attrs=["tensor_types: list(type) >= 1", *_ENDS],
+    blocking=True,
+    differentiable=False,
+)
+
+
 recv_op.shape(lambda: None)
+
+
+@recv_many_op.shape
+def _(*, tensor_types):
+    return [None] * len(tensor_types)
+
+
+@send_many_op.kernel
+def _(xp, tensors, *, waiter, operation):
+    key = rendezvous_key(operation.attrs, *waiter.iteration)
+    values = tuple(map(taken_over, tensors))
+    _rendezvous_of(waiter).send(key, values, operation.attrs["recv_device"])
+    return ()
 
 
 @send_op.kernel
 def _(xp, tensor, *, waiter, operation):
     key = rendezvous_key(operation.attrs, *waiter.iteration)
-    _rendezvous_of(waiter).send(key, taken_over(tensor))
+    _rendezvous_of(waiter).send(key, taken_over(tensor), operation.attrs["recv_device"])
     return ()
 
 
+@recv_many_op.kernel
 @recv_op.kernel
 def _(xp, *, waiter, operation):
     key = rendezvous_key(operation.attrs, *waiter.iteration)
@@ -63,7 +94,8 @@ def _(xp, *, waiter, operation):
 
 def send_dead(attrs: Mapping[str, Any], waiter: Any) -> None:
     """Tells who receives that there will be no value: its branch was not taken."""
-    _rendezvous_of(waiter).send(rendezvous_key(attrs, *waiter.iteration), None, dead=True)
+    key = rendezvous_key(attrs, *waiter.iteration)
+    _rendezvous_of(waiter).send(key, DEAD, attrs["recv_device"])
 
 
 def _rendezvous_of(waiter: Any) -> Rendezvous:

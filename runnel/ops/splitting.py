@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -74,8 +75,21 @@ def _(split_dim, value, *, num_split):
 @split_op.kernel
 def _(xp, split_dim, value, *, num_split):
     axis = at_run_time(resolve_axis, split_dim, value.ndim, "split_dim")
-    at_run_time(_equal_part, value.shape[axis], num_split, axis)
-    return xp.split(value, num_split, axis)
+    size = at_run_time(_equal_part, value.shape[axis], num_split, axis)
+    return _parts(xp, value, [size] * num_split, axis)
+
+
+def _parts(xp: Any, value: Any, sizes: Sequence[int], axis: int) -> list[Any]:
+    """Parts of these sizes, which make up ``value``."""
+    if xp is not np:
+        return xp.split(value, np.cumsum(sizes)[:-1].tolist(), axis)
+    # NumPy's split takes five times as long.
+    before = (slice(None),) * axis
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(value[(*before, slice(start, start + size))])
+        start += size
+    return parts
 
 
 def _join(op: Any, grads: tuple[Any, ...], axis: Tensor) -> Tensor:
@@ -109,7 +123,7 @@ def _(value, size_splits, split_dim, *, num_split):
 def _(xp, value, size_splits, split_dim):
     axis = at_run_time(resolve_axis, split_dim, value.ndim, "split_dim")
     sizes = at_run_time(_part_sizes, value.shape[axis], size_splits.tolist(), axis)
-    return xp.split(value, np.cumsum(sizes)[:-1].tolist(), axis)
+    return _parts(xp, value, sizes, axis)
 
 
 @split_v_op.gradient

@@ -4,18 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from runnel.graph.errors import InvalidArgumentError, OutOfRangeError
 from runnel.graph.registry import register_op
 
 
 class Stack:
-    """A stack at run time; what its handle denotes."""
+    """A stack at run time; what its handle denotes.
 
-    __slots__ = ("values", "limit")
+    What a compiled loop has pushed stays as that left it, the first ``count`` rows of ``buffer``,
+    until something else is done with it; ``values`` is empty then.
+    """
 
-    def __init__(self, limit: int) -> None:
+    __slots__ = ("values", "limit", "elem_type", "buffer", "count", "__weakref__")
+
+    def __init__(self, limit: int, elem_type: Any) -> None:
         self.values: list[Any] = []
         self.limit = limit
+        self.elem_type = elem_type
+        self.buffer: Any = None
+        self.count = 0
+
+    def unpacked(self) -> list[Any]:
+        """The elements, one by one."""
+        if self.buffer is not None:
+            self.values = list(self.last(self.count))
+            self.buffer = None
+        return self.values
+
+    def last(self, count: int) -> np.ndarray:
+        """The last ``count`` elements of the buffer."""
+        return np.asarray(self.buffer)[self.count - count : self.count]
 
 
 stack_op = register_op(
@@ -61,12 +81,12 @@ stack_close_op = register_op(
 
 @stack_op.shape
 def _(max_size):
-    return ()
+    return (2,)  # as TensorFlow has it: a reader of a graph compares
 
 
 @stack_op.kernel
-def _(xp, max_size):
-    return Stack(int(max_size))
+def _(xp, max_size, *, elem_type):
+    return Stack(int(max_size), elem_type)
 
 
 @stack_push_op.shape
@@ -76,6 +96,8 @@ def _(handle, elem):
 
 @stack_push_op.kernel
 def _(xp, stack, elem):
+    if stack.buffer is not None:
+        stack.unpacked()
     if 0 <= stack.limit <= len(stack.values):
         raise InvalidArgumentError(
             None, None, f"The stack is full: it takes at most {stack.limit} elements"
@@ -91,6 +113,8 @@ def _(handle):
 
 @stack_pop_op.kernel
 def _(xp, stack):
+    if stack.buffer is not None:
+        stack.unpacked()
     if not stack.values:
         raise OutOfRangeError(None, None, "The stack is empty: nothing is left to pop")
     return stack.values.pop()
@@ -104,12 +128,15 @@ def _(handle, count, *, element_shape_except0):
 @stack_pop_joined_op.kernel
 def _(xp, stack, count, *, elem_type, element_shape_except0):
     """The last ``count`` elements, in the order in which they were pushed, joined along rows."""
-    if len(stack.values) < count:
-        raise OutOfRangeError(
-            None, None, f"The stack has {len(stack.values)} elements, not {count} to pop"
-        )
+    present = len(stack.values) if stack.buffer is None else stack.count
+    if present < count:
+        raise OutOfRangeError(None, None, f"The stack has {present} elements, not {count} to pop")
     if count == 0:
         return xp.zeros((0, *element_shape_except0._dims), elem_type.np_dtype)
+    if stack.buffer is not None:
+        popped = stack.last(int(count))
+        stack.count -= int(count)
+        return popped.reshape((-1, *popped.shape[2:]))
     first = len(stack.values) - int(count)
     popped = stack.values[first:]
     del stack.values[first:]
@@ -118,5 +145,5 @@ def _(xp, stack, count, *, elem_type, element_shape_except0):
 
 @stack_close_op.kernel
 def _(xp, stack):
-    stack.values.clear()
+    stack.unpacked().clear()
     return ()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
 from runnel.gfile import open_binary
-from runnel.graph.declared_messages import BYTES, INT64, declare, one
 from runnel.graph.errors import InvalidArgumentError, UnimplementedError
+from runnel.graph.message_types import BYTES, INT64, MessageTypes, one
 from runnel.pipelines.files import Lines, Pieces
 from runnel.pipelines.mapping import LOOK_SECONDS
 from runnel.queues.queue import Queue
@@ -137,7 +136,7 @@ class ReaderState:
         self._require_state("SerializeState")
         self._acquire(check)
         try:
-            return _state_message()(
+            return _MESSAGES["ReaderBaseState"](
                 work_started=self._started,
                 work_finished=self.finished,
                 num_records_produced=self.produced,
@@ -152,7 +151,7 @@ class ReaderState:
 
         self._require_state("RestoreState")
         try:
-            found = _state_message().FromString(state)
+            found = _MESSAGES["ReaderBaseState"].FromString(state)
         except DecodeError:
             raise InvalidArgumentError(
                 None, None, f"Could not parse state for {self.name}: {state[:60]!r}"
@@ -180,25 +179,17 @@ class ReaderState:
         self._gone = error
 
 
-_messages: dict[str, Any] = {}
-
-
-def _state_message() -> Any:
-    if not _messages:
-        _messages.update(
-            declare(
-                "runnel.reader",
-                {
-                    "ReaderBaseState": [
-                        one("work_started", 1, INT64),
-                        one("work_finished", 2, INT64),
-                        one("num_records_produced", 3, INT64),
-                        one("current_work", 4, BYTES),
-                    ]
-                },
-            )
-        )
-    return _messages["ReaderBaseState"]
+_MESSAGES = MessageTypes(
+    "reader",
+    {
+        "ReaderBaseState": [
+            one("work_started", 1, INT64),
+            one("work_finished", 2, INT64),
+            one("num_records_produced", 3, INT64),
+            one("current_work", 4, BYTES),
+        ]
+    },
+)
 
 
 # What is in a file ------------------------------------------------------------------------------

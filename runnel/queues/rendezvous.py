@@ -31,16 +31,26 @@ class Rendezvous:
         self._keys: dict[Waiter, str] = {}
         self.error: Exception | None = None
 
-    def send(self, key: str, value: Any, dead: bool = False) -> None:
-        """Hands ``value`` to who waits for ``key`` or will ask for it; never waits."""
-        sent = DEAD if dead else value
+    def send(self, key: str, value: Any, to: str) -> None:
+        """Hands ``value``, or ``DEAD``, to who waits for ``key`` or will ask for it; never waits.
+
+        A tuple is several values under one key, which are received together.
+        ``to`` names the device that it is for; here all devices meet.
+        """
+        self.put(key, value)
+
+    def flush(self) -> None:
+        """Lets what was sent leave, where it has a way to go."""
+
+    def put(self, key: str, sent: Any) -> None:
+        """Leaves a value, or ``DEAD``, for who receives under ``key``."""
         with self._lock:
             if self.error is not None:
                 raise self.error
             waiter = self._waiters.pop(key, None)
             if waiter is not None:
                 del self._keys[waiter]
-                waiter.complete(lambda: (sent,))
+                waiter.complete(lambda: sent if type(sent) is tuple else (sent,))
             elif key in self._values:
                 raise InternalError(None, None, f"Something was sent twice under the key {key!r}")
             else:
@@ -52,7 +62,8 @@ class Rendezvous:
             if self.error is not None:
                 raise self.error
             if key in self._values:
-                return (self._values.pop(key),)
+                found = self._values.pop(key)
+                return found if type(found) is tuple else (found,)
             if key in self._waiters:
                 raise InternalError(None, None, f"Two operations receive under the key {key!r}")
             self._waiters[key] = waiter

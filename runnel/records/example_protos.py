@@ -7,28 +7,43 @@ from __future__ import annotations
 
 from typing import Any
 
-from runnel.graph.declared_messages import BYTES, FLOAT, INT64, MESSAGE, declare, keyed, many, one
+from runnel.graph.message_types import (
+    BYTES,
+    FLOAT,
+    INT64,
+    MESSAGE,
+    STRING,
+    MessageTypes,
+    many,
+    one,
+)
 
-_CLASSES = declare(
-    "runnel.example",
+_CLASSES = MessageTypes(
+    "example",
     {
         "BytesList": [many("value", 1, BYTES)],
         "FloatList": [many("value", 1, FLOAT)],
         "Int64List": [many("value", 1, INT64)],
         "Feature": [
-            one("bytes_list", 1, MESSAGE, "BytesList", oneof="kind"),
-            one("float_list", 2, MESSAGE, "FloatList", oneof="kind"),
-            one("int64_list", 3, MESSAGE, "Int64List", oneof="kind"),
+            one("bytes_list", 1, MESSAGE, "BytesList"),
+            one("float_list", 2, MESSAGE, "FloatList"),
+            one("int64_list", 3, MESSAGE, "Int64List"),
         ],
-        "Features": [keyed("feature", 1, MESSAGE, "Feature")],
+        "Features": [many("feature", 1, MESSAGE, "Features.FeatureEntry")],
+        "Features.FeatureEntry": [one("key", 1, STRING), one("value", 2, MESSAGE, "Feature")],
         "FeatureList": [many("feature", 1, MESSAGE, "Feature")],
-        "FeatureLists": [keyed("feature_list", 1, MESSAGE, "FeatureList")],
+        "FeatureLists": [many("feature_list", 1, MESSAGE, "FeatureLists.FeatureListEntry")],
+        "FeatureLists.FeatureListEntry": [
+            one("key", 1, STRING),
+            one("value", 2, MESSAGE, "FeatureList"),
+        ],
         "Example": [one("features", 1, MESSAGE, "Features")],
         "SequenceExample": [
             one("context", 1, MESSAGE, "Features"),
             one("feature_lists", 2, MESSAGE, "FeatureLists"),
         ],
     },
+    choices={"Feature": "kind"},
 )
 
 BytesList: Any = _CLASSES["BytesList"]

@@ -2,12 +2,14 @@
 
 from typing import Any
 
+from runnel.distributed.cluster_spec import ClusterSpec
 from runnel.events.event_reader import summary_iterator
 from runnel.graph_io import write_graph
 from runnel.train import experimental
 from runnel.train.adadelta import AdadeltaOptimizer
 from runnel.train.adagrad import AdagradDAOptimizer, AdagradOptimizer, ProximalAdagradOptimizer
 from runnel.train.adam import AdamOptimizer
+from runnel.train.best_saver import BestSaver
 from runnel.train.checkpoint_hook import CheckpointSaverHook, CheckpointSaverListener
 from runnel.train.checkpoint_state import (
     checkpoint_exists,
@@ -27,6 +29,7 @@ from runnel.train.checkpoint_utils import (
     warm_start,
 )
 from runnel.train.coordinator import Coordinator, LooperThread
+from runnel.train.device_setter import replica_device_setter
 from runnel.train.ftrl import FtrlOptimizer
 from runnel.train.global_step import (
     assert_global_step,
@@ -84,20 +87,20 @@ from runnel.train.learning_rate_decay import (
 )
 from runnel.train.meta_graph import export_meta_graph, import_meta_graph
 from runnel.train.momentum import MomentumOptimizer
-from runnel.train.monitored_session import (
-    ChiefSessionCreator,
-    MonitoredSession,
-    MonitoredTrainingSession,
-    SessionCreator,
-    SingularMonitoredSession,
-    WorkerSessionCreator,
-)
+from runnel.train.monitored_session import MonitoredSession, SingularMonitoredSession
 from runnel.train.moving_averages import ExponentialMovingAverage
 from runnel.train.optimizer import Optimizer
+from runnel.train.profiler_hook import ProfilerHook
 from runnel.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
 from runnel.train.rmsprop import RMSPropOptimizer
+from runnel.train.safetensors_export import save_safetensors
 from runnel.train.saver import Saver
 from runnel.train.scaffold import Scaffold
+from runnel.train.session_creators import (
+    ChiefSessionCreator,
+    SessionCreator,
+    WorkerSessionCreator,
+)
 from runnel.train.session_manager import SessionManager
 from runnel.train.session_run_hook import (
     SessionRunArgs,
@@ -105,6 +108,8 @@ from runnel.train.session_run_hook import (
     SessionRunHook,
     SessionRunValues,
 )
+from runnel.train.supervisor import Supervisor, basic_train_loop
+from runnel.train.training_session import MonitoredTrainingSession
 
 __all__ = [
     "AdadeltaOptimizer",
@@ -112,9 +117,12 @@ __all__ = [
     "AdagradOptimizer",
     "AdamOptimizer",
     "BytesList",  # noqa: F822 (made by __getattr__)
+    "BestSaver",
     "CheckpointSaverHook",
     "CheckpointSaverListener",
     "ChiefSessionCreator",
+    "ClusterDef",  # noqa: F822
+    "ClusterSpec",
     "Coordinator",
     "Example",  # noqa: F822 (made by __getattr__)
     "ExponentialMovingAverage",
@@ -129,6 +137,7 @@ __all__ = [
     "GlobalStepWaiterHook",
     "GradientDescentOptimizer",
     "Int64List",  # noqa: F822 (made by __getattr__)
+    "JobDef",  # noqa: F822
     "LBFGSOptimizer",
     "LBFGSResult",
     "LoggingTensorHook",
@@ -140,6 +149,7 @@ __all__ = [
     "NanTensorHook",
     "NewCheckpointReader",
     "Optimizer",
+    "ProfilerHook",
     "ProximalAdagradOptimizer",
     "ProximalGradientDescentOptimizer",
     "QueueRunner",
@@ -149,6 +159,8 @@ __all__ = [
     "Scaffold",
     "SecondOrStepTimer",
     "SequenceExample",  # noqa: F822 (made by __getattr__)
+    "Server",  # noqa: F822
+    "ServerDef",  # noqa: F822
     "SessionCreator",
     "SessionManager",
     "SessionRunArgs",
@@ -159,9 +171,11 @@ __all__ = [
     "StepCounterHook",
     "StopAtStepHook",
     "SummarySaverHook",
+    "Supervisor",
     "WorkerSessionCreator",
     "add_queue_runner",
     "assert_global_step",
+    "basic_train_loop",
     "batch",
     "batch_join",
     "checkpoint_exists",
@@ -199,6 +213,8 @@ __all__ = [
     "polynomial_decay",
     "range_input_producer",
     "remove_checkpoint",
+    "replica_device_setter",
+    "save_safetensors",
     "shuffle_batch",
     "shuffle_batch_join",
     "slice_input_producer",
@@ -212,22 +228,26 @@ __all__ = [
 
 
 _EXAMPLES = "runnel.records.example_protos"
-_MESSAGES = {
-    "SaverDef": "tensorboard.compat.proto.saver_pb2",
+_LAZY = {
     **dict.fromkeys(
         ("BytesList", "Example", "Feature", "FeatureList", "FeatureLists", "Features"), _EXAMPLES
     ),
     **dict.fromkeys(("FloatList", "Int64List", "SequenceExample"), _EXAMPLES),
+    "ClusterDef": "tensorboard.compat.proto.cluster_pb2",
+    "JobDef": "tensorboard.compat.proto.cluster_pb2",
+    "SaverDef": "tensorboard.compat.proto.saver_pb2",
+    "Server": "runnel.distributed.server",
+    "ServerDef": "runnel.distributed.server_def",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Messages, loaded when used: protocol buffers take a while."""
+    """Messages, and what is made of them, loaded when used: protocol buffers take a while."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    if name not in _MESSAGES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MESSAGES[name]), name)
+    return getattr(import_module(_LAZY[name]), name)
 
 
 def __dir__() -> list[str]:

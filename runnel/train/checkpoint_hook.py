@@ -11,6 +11,7 @@ from runnel.graph.collections import GraphKeys
 from runnel.graph.graph import get_default_graph
 from runnel.graph_io import write_graph
 from runnel.summary.file_writer import FileWriterCache
+from runnel.train.background_save import BackgroundSave
 from runnel.train.hooks import SecondOrStepTimer, require_global_step
 from runnel.train.saver import Saver
 from runnel.train.session_run_hook import SessionRunArgs, SessionRunHook
@@ -35,7 +36,11 @@ class CheckpointSaverListener:
 
 
 class CheckpointSaverHook(SessionRunHook):
-    """Saves a checkpoint when a session begins, every so many steps or seconds, and at its end."""
+    """Saves a checkpoint when a session begins, every so many steps or seconds, and at its end.
+
+    With ``save_in_background`` a thread writes it while steps go on. ``after_save`` of the
+    listeners is then called when it is complete, before the next one begins.
+    """
 
     def __init__(
         self,
@@ -46,6 +51,7 @@ class CheckpointSaverHook(SessionRunHook):
         checkpoint_basename: str = "model.ckpt",
         scaffold: Any = None,
         listeners: Sequence[CheckpointSaverListener] | None = None,
+        save_in_background: bool = False,
     ) -> None:
         if saver is not None and scaffold is not None:
             raise ValueError("You cannot provide both saver and scaffold.")
@@ -55,6 +61,8 @@ class CheckpointSaverHook(SessionRunHook):
         self._scaffold = scaffold
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
         self._listeners = list(listeners or ())
+        self._in_background = save_in_background
+        self._saving: tuple[BackgroundSave, int] | None = None
 
     def begin(self) -> None:
         self._summary_writer = FileWriterCache.get(self._checkpoint_dir)
@@ -86,15 +94,34 @@ class CheckpointSaverHook(SessionRunHook):
         step = int(session.run(self._global_step))
         if step != self._timer.last_triggered_step():
             self._save(session, step)
+        self._complete(session)
         for listener in self._listeners:
             listener.end(session, step)
 
     def _save(self, session: Any, step: int) -> bool:
         """Saves a checkpoint; True if a listener asks for an end."""
+        asked = self._complete(session)
         logger.info("Saving checkpoints for %d into %s.", step, self._save_path)
         for listener in self._listeners:
             listener.before_save(session, step)
-        self._get_saver().save(session, self._save_path, global_step=step)
+        saver = self._get_saver()
+        if self._in_background:
+            saving = saver.save_in_background(session, self._save_path, global_step=step)
+            self._saving = saving, step
+            return asked
+        saver.save(session, self._save_path, global_step=step)
+        return self._tell(session, step)
+
+    def _complete(self, session: Any) -> bool:
+        """Waits for the checkpoint that is being written; True if a listener asks for an end."""
+        if self._saving is None:
+            return False
+        saving, step = self._saving
+        self._saving = None
+        saving.wait()
+        return self._tell(session, step)
+
+    def _tell(self, session: Any, step: int) -> bool:
         from tensorboard.compat.proto.event_pb2 import SessionLog
 
         log = SessionLog(status=SessionLog.CHECKPOINT, checkpoint_path=self._save_path)

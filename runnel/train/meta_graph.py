@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,27 +10,10 @@ from typing import Any
 from runnel.checkpoint.whole_file import write_whole
 from runnel.graph.collections import GraphKeys
 from runnel.graph.graph import Graph, get_default_graph
+from runnel.graph.graph_def import strip_default_attributes
 from runnel.graph.import_graph_def import import_graph_def
-from runnel.graph.operation import Operation, Tensor
+from runnel.train.collection_def import add_collections, read_collections
 from runnel.train.saver import Saver
-from runnel.variables.proto_names import add_scope, strip_scope
-from runnel.variables.variable import Variable
-
-logger = logging.getLogger("runnel")
-
-_OF_VARIABLES = frozenset(
-    {
-        GraphKeys.GLOBAL_VARIABLES,
-        GraphKeys.LOCAL_VARIABLES,
-        GraphKeys.MODEL_VARIABLES,
-        GraphKeys.MOVING_AVERAGE_VARIABLES,
-        GraphKeys.TRAINABLE_VARIABLES,
-        GraphKeys.METRIC_VARIABLES,
-        GraphKeys.GLOBAL_STEP,
-    }
-)
-_CONTEXTS = frozenset({GraphKeys.COND_CONTEXT, GraphKeys.WHILE_CONTEXT})
-"""What TensorFlow needs to differentiate loops that it has read; here the graph says it."""
 
 
 def _messages() -> Any:
@@ -58,7 +40,8 @@ def export_meta_graph(
     """A graph with its collections as a ``MetaGraphDef``, written to ``filename`` if one is given.
 
     ``collection_list`` names the collections (all by default). ``export_scope`` takes the part of
-    the graph in a name scope, without the scope's name. ``clear_devices`` leaves devices out.
+    the graph in a name scope, without the scope's name. ``clear_devices`` leaves devices out,
+    ``strip_default_attrs`` attributes that have their default.
 
     Example:
         >>> tf.train.export_meta_graph("/tmp/model.meta")
@@ -78,19 +61,19 @@ def export_meta_graph(
     if clear_devices:
         for node in found.graph_def.node:
             node.device = ""
+    if strip_default_attrs:
+        strip_default_attributes(found.graph_def)
     used = {node.op for node in found.graph_def.node}
     _add_op_list(found.meta_info_def.stripped_op_list, used)
     found.meta_info_def.stripped_default_attrs = strip_default_attrs
     if saver_def is not None:
         found.saver_def.CopyFrom(saver_def)
     keys = graph.get_all_collection_keys() if collection_list is None else collection_list
-    for key in keys:
-        if isinstance(key, str) and key not in _CONTEXTS:
-            if clear_extraneous_savers and key == GraphKeys.SAVERS:
-                continue
-            _add_collection(found, key, graph.get_collection(key), export_scope)
+    if clear_extraneous_savers:
+        keys = [key for key in keys if key != GraphKeys.SAVERS]
+    add_collections(found, graph, keys, export_scope)
     if filename is not None:
-        _write(Path(os.fsdecode(os.fspath(filename))), found, as_text)
+        write_meta_graph(filename, found, as_text)
     return found
 
 
@@ -118,6 +101,9 @@ def _keep_scope(graph_def: Any, scope: str) -> None:
             mark = "^" if text.startswith("^") else ""
             names.append(mark + text.removeprefix("^")[len(inside) :])
         node.input[:] = names
+        if "frame_name" in node.attr:  # of a loop, whose context is called the same
+            frame = node.attr["frame_name"]
+            frame.s = frame.s.removeprefix(inside.encode())
         if "_class" in node.attr:
             places = node.attr["_class"].list.s
             places[:] = [p.replace(b"loc:@" + inside.encode(), b"loc:@") for p in places]
@@ -129,7 +115,9 @@ def _add_op_list(op_list: Any, used: Iterable[str]) -> None:
         op_list.op.add(name=name)
 
 
-def _write(path: Path, found: Any, as_text: bool) -> None:
+def write_meta_graph(filename: Any, found: Any, as_text: bool = False) -> None:
+    """Writes a ``MetaGraphDef`` to a file, which appears whole."""
+    path = Path(os.fsdecode(os.fspath(filename)))
     if as_text:
         from google.protobuf import text_format
 
@@ -137,37 +125,6 @@ def _write(path: Path, found: Any, as_text: bool) -> None:
     else:
         content = found.SerializeToString()
     write_whole(path, content)
-
-
-def _add_collection(found: Any, key: str, values: list[Any], scope: str | None) -> None:
-    """Adds a collection, if everything in it can be written."""
-    described = _messages().CollectionDef()
-    protos = [v.to_proto(scope) for v in values if hasattr(v, "to_proto")]
-    try:
-        if values and len(protos) == len(values):
-            kept = [proto.SerializeToString() for proto in protos if proto is not None]
-            described.bytes_list.value.extend(kept)
-        elif all(isinstance(v, Tensor | Operation | Variable) for v in values):
-            names = [v.name for v in values]
-            if scope:
-                names = [n for n in names if n.startswith(f"{scope}/")]
-            described.node_list.value.extend(strip_scope(name, scope) for name in names)
-        elif all(isinstance(v, bool | int) for v in values):
-            described.int64_list.value.extend(values)
-        elif all(isinstance(v, float) for v in values):
-            described.float_list.value.extend(values)
-        elif all(isinstance(v, str | bytes) for v in values):
-            described.bytes_list.value.extend(
-                v.encode() if isinstance(v, str) else v for v in values
-            )
-        else:
-            kinds = sorted({type(v).__name__ for v in values})
-            logger.warning("The collection %r is not exported: it has %s", key, ", ".join(kinds))
-            return
-    except (TypeError, ValueError) as error:
-        logger.warning("The collection %r is not exported: %s", key, error)
-        return
-    found.collection_def[key].CopyFrom(described)
 
 
 # Reading ----------------------------------------------------------------------------------------
@@ -221,44 +178,9 @@ def import_meta_graph(
             node.device = ""
     import_graph_def(graph_def, name=import_scope or "", **kwargs)
     scope = import_scope
-    made: dict[str, Variable] = {}
-    for key in sorted(found.collection_def):
-        if key in _CONTEXTS:
-            continue
-        for value in _collection(key, found.collection_def[key], graph, scope, made):
-            graph.add_to_collection(key, value)
+    read_collections(found, graph, scope)
     if found.HasField("saver_def"):
         return Saver.from_proto(found.saver_def, scope)
     if graph.get_collection(GraphKeys.GLOBAL_VARIABLES):
         return Saver(name=scope)
     return None
-
-
-def _collection(
-    key: str, described: Any, graph: Graph, scope: str | None, made: dict[str, Variable]
-) -> list[Any]:
-    kind = described.WhichOneof("kind")
-    if kind is None:
-        return []
-    values = list(getattr(described, kind).value)
-    if kind == "node_list":
-        return [graph.as_graph_element(add_scope(name, scope)) for name in values]
-    if kind != "bytes_list":
-        return values
-    if key in _OF_VARIABLES:
-        return [_variable(value, scope, made) for value in values]
-    if key == GraphKeys.SAVERS:
-        from tensorboard.compat.proto.saver_pb2 import SaverDef
-
-        return [Saver.from_proto(SaverDef.FromString(value), scope) for value in values]
-    return values
-
-
-def _variable(content: bytes, scope: str | None, made: dict[str, Variable]) -> Variable:
-    from tensorboard.compat.proto.variable_pb2 import VariableDef
-
-    described = VariableDef.FromString(content)
-    name = described.variable_name
-    if name not in made:
-        made[name] = Variable.from_proto(described, import_scope=scope)
-    return made[name]

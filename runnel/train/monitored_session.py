@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from runnel.graph import errors
-from runnel.graph.graph import get_default_graph
-from runnel.train.checkpoint_hook import CheckpointSaverHook
 from runnel.train.coordinator import Coordinator
-from runnel.train.hooks import StepCounterHook, SummarySaverHook
 from runnel.train.queue_runner import start_queue_runners
 from runnel.train.scaffold import Scaffold
-from runnel.train.session_manager import SessionManager
+from runnel.train.session_creators import ChiefSessionCreator, SessionCreator
 from runnel.train.session_run_hook import (
     SessionRunArgs,
     SessionRunContext,
@@ -31,77 +26,6 @@ _LOST = (errors.AbortedError, errors.UnavailableError)
 """Errors after which another session may succeed."""
 _PAUSE_SECONDS = 1.0
 """How long a session that was lost while it began waits before it tries again."""
-_DEFAULT = object()
-
-
-class SessionCreator:
-    """Makes sessions."""
-
-    def create_session(self) -> Any:
-        """A session that is ready."""
-        raise NotImplementedError(f"create_session is not implemented for {type(self).__name__}.")
-
-
-class ChiefSessionCreator(SessionCreator):
-    """Makes sessions that begin from the newest checkpoint, or initialise the variables."""
-
-    def __init__(
-        self,
-        scaffold: Scaffold | None = None,
-        master: str = "",
-        config: Any = None,
-        checkpoint_dir: str | None = None,
-        checkpoint_filename_with_path: str | None = None,
-    ) -> None:
-        self._scaffold = scaffold or Scaffold()
-        self._master = master
-        self._config = config
-        self._checkpoint_dir = checkpoint_dir
-        self._checkpoint_filename_with_path = checkpoint_filename_with_path
-
-    def create_session(self) -> Any:
-        scaffold = self._scaffold.finalize()
-        return _manager(scaffold).prepare_session(
-            self._master,
-            saver=scaffold.saver,
-            checkpoint_dir=self._checkpoint_dir,
-            checkpoint_filename_with_path=self._checkpoint_filename_with_path,
-            config=self._config,
-            init_op=scaffold.init_op,
-            init_feed_dict=scaffold.init_feed_dict,
-            init_fn=scaffold.init_fn,
-        )
-
-
-class WorkerSessionCreator(SessionCreator):
-    """Makes sessions that wait for the chief to initialise the variables."""
-
-    def __init__(
-        self,
-        scaffold: Scaffold | None = None,
-        master: str = "",
-        config: Any = None,
-        max_wait_secs: float = 30 * 60,
-    ) -> None:
-        self._scaffold = scaffold or Scaffold()
-        self._master = master
-        self._config = config
-        self._max_wait_secs = max_wait_secs
-
-    def create_session(self) -> Any:
-        return _manager(self._scaffold.finalize()).wait_for_session(
-            self._master, config=self._config, max_wait_secs=self._max_wait_secs
-        )
-
-
-def _manager(scaffold: Scaffold) -> SessionManager:
-    return SessionManager(
-        local_init_op=scaffold.local_init_op,
-        local_init_feed_dict=scaffold.local_init_feed_dict,
-        ready_op=scaffold.ready_op,
-        ready_for_local_init_op=scaffold.ready_for_local_init_op,
-        graph=get_default_graph(),
-    )
 
 
 class _MonitoredSession:
@@ -343,96 +267,3 @@ class SingularMonitoredSession(_MonitoredSession):
             scaffold, master, config, checkpoint_dir, checkpoint_filename_with_path
         )
         super().__init__(creator, hooks, stop_grace_period_secs)
-
-
-class _TrainingSession(MonitoredSession):
-    """A monitored session that SIGTERM ends as the end of its input would."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        self._signals = contextlib.ExitStack()
-        super().__init__(*arguments, **options)
-        if threading.current_thread() is threading.main_thread():
-            self._signals.enter_context(_on_sigterm(self._request_stop))
-
-    def _close(self, call_end: bool) -> None:
-        try:
-            super()._close(call_end)
-        finally:
-            self._signals.close()
-
-
-@contextlib.contextmanager
-def _on_sigterm(stop: Callable[[], None]) -> Iterator[None]:
-    """Within, SIGTERM calls ``stop``, unless the program handles it itself."""
-
-    def told(*_: Any) -> None:
-        logger.warning("SIGTERM: the session ends after this step")
-        stop()
-
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, told)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def MonitoredTrainingSession(  # noqa: N802 (TensorFlow's name)
-    master: str = "",
-    is_chief: bool = True,
-    checkpoint_dir: Any = None,
-    scaffold: Scaffold | None = None,
-    hooks: Sequence[SessionRunHook] | None = None,
-    chief_only_hooks: Sequence[SessionRunHook] | None = None,
-    save_checkpoint_secs: Any = _DEFAULT,
-    save_summaries_steps: Any = _DEFAULT,
-    save_summaries_secs: Any = _DEFAULT,
-    config: Any = None,
-    stop_grace_period_secs: float = 120,
-    log_step_count_steps: int | None = 100,
-    max_wait_secs: float = 7200,
-    save_checkpoint_steps: Any = _DEFAULT,
-    summary_dir: Any = None,
-) -> MonitoredSession:
-    """A session for training: from the newest checkpoint of ``checkpoint_dir``, saved there again.
-
-    The chief saves checkpoints (every 600 seconds by default, at the beginning and at the end) and
-    summaries (every 100 steps); others wait for it. Ctrl-C and SIGTERM save and leave.
-
-    Example:
-        >>> with tf.train.MonitoredTrainingSession(checkpoint_dir="/tmp/model") as sess:
-        ...     while not sess.should_stop():
-        ...         sess.run(train_op)
-    """
-    if save_summaries_steps is _DEFAULT and save_summaries_secs is _DEFAULT:
-        save_summaries_steps, save_summaries_secs = 100, None
-    if save_checkpoint_secs is _DEFAULT and save_checkpoint_steps is _DEFAULT:
-        save_checkpoint_secs, save_checkpoint_steps = 600, None
-    summary_steps = None if save_summaries_steps is _DEFAULT else save_summaries_steps
-    summary_secs = None if save_summaries_secs is _DEFAULT else save_summaries_secs
-    checkpoint_secs = None if save_checkpoint_secs is _DEFAULT else save_checkpoint_secs
-    checkpoint_steps = None if save_checkpoint_steps is _DEFAULT else save_checkpoint_steps
-    scaffold = scaffold or Scaffold()
-    all_hooks = list(hooks or ())
-    if not is_chief:
-        worker = WorkerSessionCreator(scaffold, master, config, max_wait_secs)
-        return _TrainingSession(worker, all_hooks, stop_grace_period_secs)
-    folder = None if checkpoint_dir is None else os.fsdecode(os.fspath(checkpoint_dir))
-    all_hooks[:0] = list(chief_only_hooks or ())
-    logdir = folder if summary_dir is None else os.fsdecode(os.fspath(summary_dir))
-    if logdir:
-        if log_step_count_steps:
-            all_hooks.append(StepCounterHook(log_step_count_steps, output_dir=logdir))
-        if summary_steps or summary_secs:
-            all_hooks.append(
-                SummarySaverHook(summary_steps, summary_secs, output_dir=logdir, scaffold=scaffold)
-            )
-    if folder and (checkpoint_secs or checkpoint_steps):
-        all_hooks.append(
-            CheckpointSaverHook(folder, checkpoint_secs, checkpoint_steps, scaffold=scaffold)
-        )
-    chief = ChiefSessionCreator(scaffold, master, config, folder)
-    return _TrainingSession(chief, all_hooks, stop_grace_period_secs)

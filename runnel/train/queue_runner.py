@@ -6,17 +6,39 @@ import logging
 import threading
 import weakref
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from runnel.graph.collections import GraphKeys
 from runnel.graph.default_collections import add_to_collection
 from runnel.graph.default_session import get_default_session
-from runnel.graph.errors import OutOfRangeError
-from runnel.graph.graph import Graph
+from runnel.graph.errors import OutOfRangeError, exception_type_from_error_code
+from runnel.graph.graph import Graph, get_default_graph
+from runnel.graph.message_types import INT32, STRING, MessageTypes, many, one
 from runnel.ops.queues.queues import QueueBase
 from runnel.train.coordinator import Coordinator
+from runnel.variables.proto_names import add_scope, strip_scope
 
 logger = logging.getLogger("runnel")
+
+_TYPES = MessageTypes(
+    "queue_runner",
+    {
+        "QueueRunnerDef": [
+            one("queue_name", 1, STRING),
+            many("enqueue_op_name", 2, STRING),
+            one("close_op_name", 3, STRING),
+            one("cancel_op_name", 4, STRING),
+            many("queue_closed_exception_types", 5, INT32),
+        ]
+    },
+)
+
+
+@cache
+def queue_runner_def() -> Any:
+    """The class of ``QueueRunnerDef`` messages."""
+    return _TYPES["QueueRunnerDef"]
 
 
 class QueueRunner:
@@ -42,8 +64,15 @@ class QueueRunner:
         queue_runner_def: Any = None,
         import_scope: str | None = None,
     ) -> None:
+        # Guards what follows, which several threads of the runner change.
+        self._lock = threading.Lock()
+        self._running: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._exceptions: list[BaseException] = []
         if queue_runner_def is not None:
-            raise NotImplementedError("A QueueRunner cannot be made from a QueueRunnerDef yet.")
+            if queue is not None or enqueue_ops:
+                raise ValueError("queue_runner_def and queue are mutually exclusive.")
+            self._read(queue_runner_def, import_scope)
+            return
         if queue is None or not enqueue_ops:
             raise ValueError("QueueRunner needs a queue and some enqueue_ops")
         if queue_closed_exception_types is None:
@@ -60,21 +89,54 @@ class QueueRunner:
                 "queue_closed_exception_types, when provided, must be a tuple of exception "
                 f"types, but is {queue_closed_exception_types!r}"
             )
-        self._queue = queue
+        self._queue: Any = queue
         self._enqueue_ops = list(enqueue_ops)
         self._close_op = close_op if close_op is not None else queue.close()
         if cancel_op is None:
             cancel_op = queue.close(cancel_pending_enqueues=True)
         self._cancel_op = cancel_op
         self._closed_types = queue_closed_exception_types
-        # Guards what follows, which several threads of the runner change.
-        self._lock = threading.Lock()
-        self._running: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._exceptions: list[BaseException] = []
+
+    # In a MetaGraphDef ----------------------------------------------------------------------
+
+    def _read(self, described: Any, scope: str | None) -> None:
+        find = get_default_graph().as_graph_element
+        self._queue = find(add_scope(described.queue_name, scope))
+        self._enqueue_ops = [find(add_scope(name, scope)) for name in described.enqueue_op_name]
+        self._close_op = find(add_scope(described.close_op_name, scope))
+        self._cancel_op = find(add_scope(described.cancel_op_name, scope))
+        codes = described.queue_closed_exception_types or [OutOfRangeError.code]
+        try:
+            self._closed_types = tuple(exception_type_from_error_code(code) for code in codes)
+        except KeyError as error:
+            raise ValueError(
+                f"The runner of {self.name} has an unknown error code, {error}"
+            ) from None
+
+    @staticmethod
+    def from_proto(queue_runner_def: Any, import_scope: str | None = None) -> QueueRunner:
+        """The runner that ``queue_runner_def`` describes, of operations of the default graph."""
+        return QueueRunner(queue_runner_def=queue_runner_def, import_scope=import_scope)
+
+    def to_proto(self, export_scope: str | None = None) -> Any:
+        """The ``QueueRunnerDef``, as seen from inside ``export_scope``; None if it lies outside."""
+        if export_scope and not self.name.startswith(f"{export_scope.rstrip('/')}/"):
+            return None
+        return queue_runner_def()(
+            queue_name=strip_scope(self.name, export_scope),
+            enqueue_op_name=[strip_scope(op.name, export_scope) for op in self._enqueue_ops],
+            close_op_name=strip_scope(self._close_op.name, export_scope),
+            cancel_op_name=strip_scope(self._cancel_op.name, export_scope),
+            queue_closed_exception_types=[
+                getattr(kind, "code", OutOfRangeError.code) for kind in self._closed_types
+            ],
+        )
+
+    # What it consists of --------------------------------------------------------------------
 
     @property
-    def queue(self) -> QueueBase:
-        """The queue that is filled."""
+    def queue(self) -> Any:
+        """The queue that is filled; its operation, where the runner was imported."""
         return self._queue
 
     @property

@@ -11,6 +11,7 @@ from typing import Any
 from runnel.checkpoint.reading import checkpoint_exists
 from runnel.graph import errors
 from runnel.graph.operation import Tensor
+from runnel.train.background_save import BackgroundSave, deferred_export, snapshot
 from runnel.train.checkpoint_difference import difference_to
 from runnel.train.checkpoint_state import (
     get_checkpoint_mtimes,
@@ -84,6 +85,7 @@ class Saver:
         self._saveables: list[SaveableObject] = []
         self._is_empty = False
         self._last: list[tuple[str, float]] = []
+        self._background: BackgroundSave | None = None
         self._next_time = time.time() + keep_checkpoint_every_n_hours * 3600
         self.saver_def = saver_def
         if saver_def is not None:
@@ -162,24 +164,10 @@ class Saver:
         tells that this is the latest (``write_state``), and checkpoints that are no longer to be
         kept are removed.
         """
-        self._require_built()
-        if latest_filename is not None and os.path.split(latest_filename)[0]:
-            raise ValueError(f"latest_filename is a name in the folder, not {latest_filename!r}")
-        path = os.fsdecode(os.fspath(save_path))
-        if global_step is not None:
-            path = f"{path}-{self._step(sess, global_step)}"
-            if self._pad_step_number:
-                base, _, step = path.rpartition("-")
-                path = f"{base}-{int(step):08d}"
-        if os.path.basename(path) == (latest_filename or "checkpoint"):
-            raise ValueError(
-                f"{path!r} is the name of the file that tells which checkpoint is the latest; "
-                "save under another name"
-            )
-        if self._is_empty:
+        path = self._begin(sess, save_path, global_step, latest_filename)
+        if path is None:
             return None
-        saver_def = self.saver_def
-        graph = sess.graph
+        saver_def, graph = self.saver_def, sess.graph
         saved = graph.get_tensor_by_name(saver_def.save_tensor_name)
         given = graph.get_tensor_by_name(saver_def.filename_tensor_name)
         found = sess.run(saved, {given: path})
@@ -196,6 +184,66 @@ class Saver:
         if write_state:
             self._note(saved_path, latest_filename, meta_graph_suffix)
         return saved_path
+
+    def save_in_background(
+        self,
+        sess: Any,
+        save_path: Any,
+        global_step: Any = None,
+        latest_filename: str | None = None,
+        meta_graph_suffix: str = "meta",
+        write_meta_graph: bool = True,
+        write_state: bool = True,
+    ) -> BackgroundSave:
+        """Like :meth:`save`, but a thread writes: this only takes the values, in one step.
+
+        Steps that follow do not change what is written. The next save waits for this one, and
+        raises what went wrong with it; so does ``wait()`` of what is returned.
+
+        Example:
+            >>> saving = saver.save_in_background(sess, "/tmp/model/ckpt", global_step=step)
+            >>> sess.run(train_op)
+            >>> path = saving.wait()
+        """
+        path = self._begin(sess, save_path, global_step, latest_filename)
+        if path is None:
+            return BackgroundSave(lambda: None)
+        write = snapshot(sess, self.saver_def.save_tensor_name)
+        export = deferred_export(sess.graph, self.saver_def) if write_meta_graph else None
+
+        def finish() -> str:
+            write(path)
+            if export is not None:
+                export(meta_graph_filename(path, meta_graph_suffix))
+            if write_state:
+                self._note(path, latest_filename, meta_graph_suffix)
+            return path
+
+        self._background = BackgroundSave(finish)
+        return self._background
+
+    def _begin(
+        self, sess: Any, save_path: Any, global_step: Any, latest_filename: str | None
+    ) -> str | None:
+        """The name of the checkpoint that is to be saved; None if there is nothing to save."""
+        self._require_built()
+        if self._background is not None:
+            earlier, self._background = self._background, None
+            earlier.wait()
+        if latest_filename is not None and os.path.split(latest_filename)[0]:
+            raise ValueError(f"latest_filename is a name in the folder, not {latest_filename!r}")
+        path = os.fsdecode(os.fspath(save_path))
+        if global_step is not None:
+            path = f"{path}-{self._step(sess, global_step)}"
+            if self._pad_step_number:
+                base, _, step = path.rpartition("-")
+                path = f"{base}-{int(step):08d}"
+        if os.path.basename(path) == (latest_filename or "checkpoint"):
+            raise ValueError(
+                f"{path!r} is the name of the file that tells which checkpoint is the latest; "
+                "save under another name"
+            )
+        return None if self._is_empty else path
 
     def _step(self, sess: Any, global_step: Any) -> int:
         if isinstance(global_step, int):

@@ -39,8 +39,10 @@ from tests.summary_meaning import meaning
 NOT_EXCHANGED = {
     "Abort": "it ends TensorFlow's process",
     "_Recv": "partitioning makes it; it has no place in a graph that users describe",
+    "_RecvMany": "partitioning makes it; it has no place in a graph that users describe",
     "_StackPopJoined": "a pass makes it; it has no place in a graph that users describe",
     "_Send": "partitioning makes it; it has no place in a graph that users describe",
+    "_SendMany": "partitioning makes it; it has no place in a graph that users describe",
     "GatherTree": "TensorFlow 1.15 has it, in its contrib; 2.21 does not",
     "PyFunc": "its function lives in one process; it has no meaning in a file",
     "PyFuncStateless": "its function lives in one process; it has no meaning in a file",

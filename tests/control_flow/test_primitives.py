@@ -281,3 +281,15 @@ def test_an_inner_loop_in_a_branch_that_takes_something_from_outside_of_it_first
         expected = max(expected, 7.0) + 2.0 if i % 2 else expected + 1.0
     with tf.Session() as sess:
         assert sess.run(total) == expected
+
+
+@pytest.mark.parametrize("limit,leaves", [(1, True), (3, False)])
+def test_a_value_that_leaves_a_loop_in_several_iterations_is_an_error(mode, limit, leaves):
+    _, inside = counting_loop(limit)
+    left = exit(inside)
+    with tf.Session() as sess:
+        if leaves:
+            assert sess.run(left) == 0
+        else:
+            with pytest.raises(tf.errors.InvalidArgumentError, match="more than one iteration"):
+                sess.run(left)

@@ -37,7 +37,9 @@ def test_small_work_has_one_thread_and_large_work_all():
     ],
     ids=str,
 )
-def test_the_size_of_a_product_decides(shapes, expected):
+def test_the_size_of_a_product_decides(shapes, expected, monkeypatch):
+    known = {np.dtype(np.float32): blas_threads._Experience()}
+    monkeypatch.setattr(blas_threads, "_experience", known)
     a, b = (np.ones(shape, np.float32) for shape in shapes)
     threads = []
 
@@ -47,6 +49,27 @@ def test_the_size_of_a_product_decides(shapes, expected):
 
     np.testing.assert_array_equal(blas_threads.multiply(product, a, b), a @ b)
     assert threads == [expected or get_threads()]
+
+
+def test_threads_that_cost_time_are_left_alone_for_a_while(monkeypatch):
+    clock, threads = [0.0], []
+    known = {np.dtype(np.float32): blas_threads._Experience()}
+    monkeypatch.setattr(blas_threads, "_experience", known)
+    monkeypatch.setattr(blas_threads, "perf_counter", lambda: clock[0])
+
+    def product(x, y):
+        threads.append(get_threads())
+        clock[0] += 10.0 if get_threads() > 1 else 0.1
+        return x
+
+    large = np.ones((1024, 1024), np.float32)
+    usual = get_threads()
+    for _ in range(2):
+        blas_threads.multiply(product, large, large)
+    assert threads == [usual, 1]
+    clock[0] += 1000.0
+    blas_threads.multiply(product, large, large)
+    assert threads == [usual, 1, usual]
 
 
 def test_the_setting_of_the_user_holds_after_steps_and_inside_a_py_func():

@@ -43,13 +43,13 @@ class RendezvousMachine(RuleBasedStateMachine):
         sent = DEAD if dead else value
         if self.error is not None:
             with pytest.raises(type(self.error)) as caught:
-                self.rendezvous.send(key, value, dead)
+                self.rendezvous.put(key, DEAD if dead else value)
             assert caught.value is self.error
         elif key in self.left:
             with pytest.raises(InternalError, match="twice"):
-                self.rendezvous.send(key, value, dead)
+                self.rendezvous.put(key, DEAD if dead else value)
         else:
-            self.rendezvous.send(key, value, dead)
+            self.rendezvous.put(key, DEAD if dead else value)
             if key in self.waiting:
                 self.told.append((self.waiting.pop(key), ("done", (sent,))))
             else:
@@ -114,7 +114,7 @@ def test_every_value_reaches_its_receiver_whichever_thread_comes_first():
 
     def send() -> None:
         for number in range(count):
-            rendezvous.send(str(number), number)
+            rendezvous.put(str(number), number)
 
     def receive() -> None:
         for number in reversed(range(count)):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import runnel as tf
+from runnel.passes.placement.bundles import bundle
 from runnel.passes.placement.node_devices import devices_of_nodes
 from runnel.passes.placement.part_graph import part_graph
 from runnel.passes.placement.partition import Partition, partition
@@ -67,6 +68,8 @@ class PreparedPart:
 class Tasks:
     """A cluster in one process: ``task_of`` names the task of each device."""
 
+    bundles = True
+
     def __init__(self, task_of: Callable[[Any], str], level: int, devices: int = 3) -> None:
         config = tf.ConfigProto(device_count={"CPU": devices})
         self._devices = SessionDevices.from_config(config)
@@ -78,10 +81,13 @@ class Tasks:
     def partition(self, fetches: Any, targets: Any, feeds: Any) -> tuple[Any, Partition]:
         program = prune(fetches, targets, feeds)
         placement = self._devices.placement([node.op for node in program.nodes], program)
-        self._devices._note_homes(program, placement)
+        self._devices.note_placement(program, placement)
         device_of = devices_of_nodes(program, placement)
         part_of = {node: self._task_of(device) for node, device in device_of.items()}
-        return program, partition(program, device_of, part_of)
+        found = partition(program, device_of, part_of)
+        if self.bundles:
+            bundle(found)
+        return program, found
 
     def prepare(self, fetches: tuple[Any, ...], targets: tuple[Any, ...], feeds: Any) -> Any:
         key = fetches, targets, feeds

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import runnel as tf
+from runnel.runtime.interpret import interpreted_segment, verification, written_code
 from runnel.runtime.segment import tiers
 from tests.both_tiers import COMPILED, INTERPRETED
 from tests.runtime.program_generator import ALL, STATE, random_program
@@ -56,7 +57,9 @@ def assert_equal(found: Any, expected: np.ndarray, what: str) -> None:
     )
 
 
-def run(program: Program, fetches: list[int], fed: dict[int, np.ndarray], modes: Any) -> None:
+def run(
+    program: Program, fetches: list[int], fed: dict[int, np.ndarray], modes: Any, runs: int = 3
+) -> None:
     """Runs ``fetches`` several times in each mode, and compares with NumPy after each run."""
     fed = {**program.feeds, **fed}
     with tf.Graph().as_default():
@@ -67,7 +70,7 @@ def run(program: Program, fetches: list[int], fed: dict[int, np.ndarray], modes:
             state = list(program.initial)
             with session(level, optimised) as sess:
                 sess.run(init)
-                for number in range(3 if level != AUTO else 5):
+                for number in range(runs if level != AUTO else 5):
                     expected = program.compute(fetches, state, fed)
                     found = sess.run(
                         [tensors[f] for f in fetches], feed_dict, **_how(level, number)
@@ -106,6 +109,22 @@ def test_a_step_may_change_its_tier_from_run_to_run(seed: int) -> None:
         for patch in patches:
             stack.enter_context(patch)
         run(program, list(range(len(program.steps))), {}, [(AUTO, True)])
+
+
+@given(SEEDS)
+@fuzz(25)
+def test_a_step_that_is_written_as_python_computes_the_same(seed: int) -> None:
+    """Piece by piece, each some instructions long, from the third run on."""
+    program = random_program(seed)
+    rng = random.Random(seed)
+    numbers = list(range(len(program.steps)))
+    fetches = rng.sample(numbers, rng.randint(1, len(numbers)))
+    with (
+        mock.patch.object(interpreted_segment, "_OFTEN", 1),
+        mock.patch.object(written_code, "PIECE", rng.choice([2, 7, 256])),
+        mock.patch.object(verification, "enabled", False),
+    ):
+        run(program, fetches, {}, MODES[:2], runs=8)
 
 
 @given(SEEDS)

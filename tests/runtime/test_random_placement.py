@@ -60,15 +60,15 @@ def arriving_late(sess: tf.Session, fill: list[tf.Operation], seed: int) -> Iter
     """Within the block, whenever a step goes to sleep one of ``fill`` is run, in any order."""
     waiting = list(fill)
     random.Random(seed).shuffle(waiting)
-    sleep = StepContext._sleep
+    sleep = StepContext.sleep
 
-    def fill_and_sleep(self: StepContext, arrived: Any) -> None:
-        while waiting and not arrived:
+    def fill_and_sleep(self: StepContext) -> None:
+        while waiting and not self.has_arrived():
             sess.run(waiting.pop())
-        sleep(self, arrived)
+        sleep(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StepContext, "_sleep", fill_and_sleep)
+        patch.setattr(StepContext, "sleep", fill_and_sleep)
         yield
     sess.run(waiting)  # what nothing has waited for
 

@@ -32,20 +32,20 @@ class Events(list[str]):
 @pytest.fixture
 def events(monkeypatch) -> Events:
     noted = Events()
-    start, sleep = Transfer.start, StepContext._sleep
+    start, sleep = Transfer.start, StepContext.sleep
 
     def noted_start(self: Transfer, value: Any) -> Any:
         name, source = self.name.split(" from ")
         noted.append(f"{name}: {source[-1]} to {self.device.index}")
         return start(self, value)
 
-    def noted_sleep(self: StepContext, arrived: Any) -> None:
+    def noted_sleep(self: StepContext) -> None:
         noted.append("asleep")
         noted.on_sleep()
-        sleep(self, arrived)
+        sleep(self)
 
     monkeypatch.setattr(Transfer, "start", noted_start)
-    monkeypatch.setattr(StepContext, "_sleep", noted_sleep)
+    monkeypatch.setattr(StepContext, "sleep", noted_sleep)
     return noted
 
 

@@ -24,7 +24,8 @@ from runnel.runtime.compile.buffers import (
     to_host,
 )
 
-_EMPTY, _WRITTEN, _CLEARED = 0, 1, 2
+EMPTY, WRITTEN, CLEARED = 0, 1, 2
+"""The marks of a TensorArray's elements."""
 
 Check = Callable[[Any, Callable[[], str]], None]
 
@@ -157,7 +158,10 @@ def _check_index(effects: Effects, handle: ArrayHandle, index: Any, check: Check
     known = effects.range_of(index)
     if known is not None and known[0] >= 0 and known[1] < effects.contents[handle].least:
         return
-    check((index >= 0) & (index < _size_of(effects, handle)), _unexplained)
+    size = effects.contents[handle].size
+    if size is None:
+        size = _size_of(effects, handle)
+    check((index >= 0) & (index < size), _unexplained)
 
 
 def _grow(effects: Effects, handle: ArrayHandle, index: Any) -> None:
@@ -185,8 +189,8 @@ def _write(effects: Effects, node: Node, values: list[Any], check: Check) -> Any
         present = lax.dynamic_index_in_dim(buffer, index, 0, keepdims=False)
         element = present + element
     else:
-        check(lax.dynamic_index_in_dim(marks, index, 0, keepdims=False) == _EMPTY, _unexplained)
-        marks = lax.dynamic_update_index_in_dim(marks, np.int8(_WRITTEN), index, 0)
+        check(lax.dynamic_index_in_dim(marks, index, 0, keepdims=False) == EMPTY, _unexplained)
+        marks = lax.dynamic_update_index_in_dim(marks, np.int8(WRITTEN), index, 0)
     buffer = lax.dynamic_update_index_in_dim(buffer, element, index, 0)
     _replace(effects, handle, buffer, marks)
     return np.float32(0)
@@ -216,7 +220,7 @@ def _read(effects: Effects, node: Node, values: list[Any], check: Check) -> Any:
         mark = lax.dynamic_index_in_dim(content.marks, index, 0, keepdims=False)
         _check_marks(handle, mark, check)
         if handle.clears:
-            marks = lax.dynamic_update_index_in_dim(content.marks, np.int8(_CLEARED), index, 0)
+            marks = lax.dynamic_update_index_in_dim(content.marks, np.int8(CLEARED), index, 0)
             _replace(effects, handle, content.buffer, marks)
     return lax.dynamic_index_in_dim(content.buffer, index, 0, keepdims=False)
 
@@ -224,13 +228,14 @@ def _read(effects: Effects, node: Node, values: list[Any], check: Check) -> Any:
 def _check_marks(handle: ArrayHandle, marks: Any, check: Check) -> None:
     """Elements may be read if they are written; or empty, but of known shape: then zeros."""
     if handle.alike or is_fully_defined(handle.dims):
-        check(marks != _CLEARED, _unexplained)
+        check(marks != CLEARED, _unexplained)
     else:
-        check(marks == _WRITTEN, _unexplained)
+        check(marks == WRITTEN, _unexplained)
 
 
 def _size(effects: Effects, node: Node, values: list[Any], check: Check) -> Any:
-    return np.int32(_size_of(effects, values[0]))
+    size = effects.contents[values[0]].size
+    return np.int32(_size_of(effects, values[0])) if size is None else size
 
 
 def _is_whole(indices: np.ndarray, size: int) -> bool:
@@ -248,7 +253,7 @@ def _gather(effects: Effects, node: Node, values: list[Any], check: Check) -> An
     if not handle.sums:
         _check_marks(handle, content.marks if whole else content.marks[indices], check)
         if handle.clears:
-            marks = content.marks.at[indices].set(_CLEARED)
+            marks = content.marks.at[indices].set(CLEARED)
             _replace(effects, handle, content.buffer, marks)
     return content.buffer if whole else content.buffer[indices]
 
@@ -278,7 +283,7 @@ def _scatter_rows(
     fresh = effects.contents[handle].buffer is None
     whole = _is_whole(indices, size)
     if fresh and whole:
-        marks = None if handle.sums else jnp.full(size, _WRITTEN, np.int8)
+        marks = None if handle.sums else jnp.full(size, WRITTEN, np.int8)
         _replace(effects, handle, value, marks)
         return
     content = _prepared(effects, handle, value.shape[1:])
@@ -287,9 +292,9 @@ def _scatter_rows(
         buffer = content.buffer + value if whole else content.buffer.at[indices].add(value)
         _replace(effects, handle, buffer, None)
         return
-    check(content.marks[indices] == _EMPTY, _unexplained)
+    check(content.marks[indices] == EMPTY, _unexplained)
     buffer = value if whole else content.buffer.at[indices].set(value)
-    _replace(effects, handle, buffer, content.marks.at[indices].set(_WRITTEN))
+    _replace(effects, handle, buffer, content.marks.at[indices].set(WRITTEN))
 
 
 def _concat(effects: Effects, node: Node, values: list[Any], check: Check) -> Any:

@@ -177,6 +177,8 @@ class ArrayContent:
     marks: Any = None
     reached: dict[Any, int] = field(default_factory=dict)
     """How many there are at least when a loop has ended, by its trace."""
+    size: Any = None
+    """How many there are, traced, where the buffer has room for any number up to a bound."""
 
     @property
     def arrays(self) -> list[Any]:

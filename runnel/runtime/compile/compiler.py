@@ -149,6 +149,8 @@ class Executable:
     """If it does not, a call that asks is Python code of JAX."""
     needed_bytes: int = 0
     """The memory that a call takes beyond its arguments."""
+    lower: Any = None
+    """Makes the program that XLA was given, to be shown."""
 
 
 def _is_known(value: Any) -> bool:
@@ -465,7 +467,7 @@ def compile_segment(
         compiled = executable_cache.compiled(traced.lower())  # which JAX remembers for the call
         work_bytes = sum(shape.size * shape.dtype.itemsize for shape in executable.work)
         executable.needed_bytes = needed_bytes(compiled) + work_bytes
-        executable.call = jitted
+        executable.call, executable.lower = jitted, traced.lower
     with _count_lock:
         compilations += 1
     return executable
@@ -486,3 +488,8 @@ def _in_pieces(step: Any, avals: Any, run: Any, platform: str, executable: Execu
         return jax.tree_util.tree_unflatten(shape, results)
 
     return in_pieces
+
+
+def traced_alone(checks: Checks, effects: Effects, platform: str) -> Any:
+    """What traces a loop or conditional that is compiled by itself."""
+    return _Trace(Code(), [], checks, platform, effects)

@@ -17,6 +17,9 @@ from runnel.runtime.compile.buffers import ArrayHandle, NotCompilable, StackHand
 from runnel.runtime.compile.watch import is_short, stoppable_loop
 from runnel.runtime.compile.work_estimate import seconds_of
 
+_MOST_ITERATIONS = 1 << 40
+"""More are no limit: what is known of a number may be just its type."""
+
 
 def is_known(value: Any) -> bool:
     """True for a value that is an array of NumPy while the segment is traced."""
@@ -121,6 +124,8 @@ class LoopTrace:
         if times is not None and is_short(times, seconds):
             variables, carried, holds = lax.while_loop(goes_on, body, start)
             inside += times * seconds
+        elif self._effects.asker is None:
+            raise NotCompilable("a loop that runs long, or has no known end")
         else:
             (variables, carried, holds), stopped = stoppable_loop(
                 goes_on, body, start, self._effects.asker, seconds
@@ -216,15 +221,15 @@ class LoopTrace:
         most: int | None = None
         exact = counters.exact
         for counter, limit in zip(counters.bounds, limits, strict=True):
-            known = self._effects.range_of(limit)
-            first = firsts[counter.variable]
-            if known is None or not is_known(first):
+            last = self._effects.range_of(limit)
+            first = self._effects.range_of(firsts[counter.variable])
+            if last is None or first is None:
                 exact = False
                 continue
-            exact = exact and known[0] == known[1]
-            bound = known[1] if counter.relation.startswith("Less") else known[0]
-            found = counter.iterations(int(first), bound)
-            if found is None:
+            exact = exact and last[0] == last[1] and first[0] == first[1]
+            rises = counter.relation.startswith("Less")
+            found = counter.iterations(first[not rises], last[rises])
+            if found is None or found > _MOST_ITERATIONS:
                 exact = False
             elif most is None or found < most:
                 most = found

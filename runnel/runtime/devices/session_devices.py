@@ -64,10 +64,7 @@ class SessionDevices:
             check_single_device(operations, self.devices, self.soft)
             return None
         placement = self.placement(operations, program)
-        with self._lock:
-            self._note_homes(program, placement)
-            if self._log:
-                self._tell(placement)
+        self.note_placement(program, placement)
         used = placement.used()
         if not used or (used == [self.default] and is_jax_default(self.default)):
             return None
@@ -86,6 +83,13 @@ class SessionDevices:
 
             placement = improve(program, placement, homes, lambda: self._speeds(self.devices))
         return placement
+
+    def note_placement(self, program: Program, placement: Placement) -> None:
+        """Remembers where variables live from now on, and tells what was placed, if asked to."""
+        with self._lock:
+            self._note_homes(program, placement)
+            if self._log:
+                self._tell(placement)
 
     def _note_homes(self, program: Program, placement: Placement) -> None:
         touched = {

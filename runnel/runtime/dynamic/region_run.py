@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from runnel.graph.errors import InvalidArgumentError
 from runnel.queues.rendezvous import DEAD
 from runnel.runtime.dynamic.layout import (
     BLOCKING,
@@ -351,6 +352,13 @@ class RegionRun:
                     continue
                 if kind == EXIT:
                     running = iteration.running
+                    if task.rank in running.exited:
+                        raise InvalidArgumentError(
+                            None,
+                            task.node.op,
+                            "A value leaves the loop in more than one iteration: this is no loop "
+                            "that tf.while_loop builds",
+                        )
                     running.exited.add(task.rank)
                     assert running.parent is not None
                     self.arrive(running.parent, task, value)

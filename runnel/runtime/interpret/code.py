@@ -63,6 +63,8 @@ class Code:
     """Variables that are updated inside a loop or a conditional."""
     streams: list[tuple[Operation, int, int]] = field(default_factory=list)
     """(random op, slot of its stream, slot of the counters that it advanced by)."""
+    infos: list[ValueInfo] = field(default_factory=list)
+    """What is known of the values of the nodes."""
     watch: int | None = None
     """The slot of what loops look at: the step's context, or compiled the number of the run."""
 
@@ -111,7 +113,8 @@ class _Lowering:
         self.state = state
         self.device = device
         self.tier = tier
-        self.code = Code(template=[None])  # slot 0 stays None: an overwritten reference
+        # Slot 0 stays None: an overwritten reference.
+        self.code = Code(template=[None], infos=program.infos)
         self.slot_of: dict[int, int] = {}
         self.state_slot: dict[Operation, int] = {}
         self.load_index: dict[Operation, int] = {}

@@ -1,8 +1,8 @@
 """Python functions written for a part of a step: a line for a node, errors that name it.
 
 This is the one writer of interpreted Python. Who uses it knows in which order nodes run, and where
-state is: ``runtime.interpret.structured_code`` for loops and conditionals that were raised,
-``runtime.dynamic.loop_code`` for loops in regions.
+state is: ``runtime.interpret.written_code`` for segments, ``runtime.interpret.structured_code`` for
+loops and conditionals that were raised, ``runtime.dynamic.loop_code`` for loops in regions.
 
 A value is a local variable. What a line needs beside these (kernels, constants) is bound to names
 around the function, so that it is as quick to reach as a local. An error that a line raises becomes
@@ -71,8 +71,12 @@ class FunctionWriter:
         self, node: Node, arguments: Sequence[str], kernel: Callable[[], Callable[..., Any]]
     ) -> str:
         """What ``node`` computes of ``arguments``: an expression of numbers or a kernel's call."""
-        text = expression(node, arguments, [self._infos[value] for value in node.inputs])
+        text = self.expression(node, arguments)
         return text or f"{self.bind('k', kernel())}({', '.join(arguments)})"
+
+    def expression(self, node: Node, arguments: Sequence[str]) -> str | None:
+        """What ``node`` computes of ``arguments``, if these are single numbers."""
+        return expression(node, arguments, [self._infos[value] for value in node.inputs])
 
     def as_numpy(self, name: str, value: int) -> str:
         """An expression for ``name``, which may be an array of JAX, as NumPy has it."""

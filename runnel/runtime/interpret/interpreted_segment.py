@@ -15,10 +15,13 @@ from runnel.runtime.interpret.code import Code
 from runnel.runtime.interpret.interpreter import interpret, interpret_watched, missing_variable
 from runnel.runtime.interpret.segment_state import SegmentState
 from runnel.runtime.interpret.stacked_code import StackedCode
+from runnel.runtime.interpret.written_code import PIECE, WrittenCode
 from runnel.runtime.state.cell import as_numpy, owned, store_all
 from runnel.runtime.state.step_context import StepContext
 
 _LONG_SECONDS = 0.02
+_OFTEN = 200
+"""The runs after which instructions are written as Python."""
 
 
 class _Form:
@@ -33,6 +36,26 @@ class _Form:
         loads, stores = ([], []) if packs is None else (packs.loads, packs.stores)
         self.pack_loads = [(task.pack([*map(task.cell, vs)]), slot) for vs, slot in loads]
         self.pack_stores = [(task.pack([*map(task.cell, vs)]), slot) for vs, slot in stores]
+        self._drawn = [drawn for _, _, drawn in state.streams]
+        self._infos = code.infos if packs is None else None
+        self._runs = 0
+        self._written: WrittenCode | None = None
+
+    def interpret(self, slots: list[Any], context: StepContext) -> None:
+        """Runs the instructions over ``slots``, looking at the step now and then."""
+        if self._written is not None:
+            self._written.run(slots, context)
+            return
+        instructions = self.code.instructions
+        for start in range(0, len(instructions), PIECE):
+            if start:
+                context.require_time(instructions[start].node)
+            interpret(instructions[start : start + PIECE], slots)
+        self._runs += 1
+        if self._runs == _OFTEN:
+            kept = {*self.code.outputs, *self.store_slots, *self._drawn}
+            kept.update(slot for _, slot in self.pack_stores)
+            self._written = WrittenCode(self.code, kept, self._infos)
 
 
 class InterpretedSegment:
@@ -56,7 +79,7 @@ class InterpretedSegment:
         self._inside = inside
         self._node = node
         self._takes_long = True
-        """Whether the last run took so long that the step is to be looked at while it runs."""
+        """Whether the last run took so long that the step is to be looked at all the time."""
         self._plain = _Form(code, state)
         self._stacked: _Form | None = None
         self._stack = stack
@@ -128,10 +151,10 @@ class InterpretedSegment:
         if form.code.watch is not None:
             slots[form.code.watch] = context
         if self._inside:
-            self._interpret(form.code, slots, context)
+            self._interpret(form, slots, context)
         else:
             with np.errstate(all="ignore"):
-                self._interpret(form.code, slots, context)
+                self._interpret(form, slots, context)
         return form, slots
 
     def _loaded(self, form: _Form, inputs: list[Any]) -> list[Any] | None:
@@ -159,10 +182,11 @@ class InterpretedSegment:
                     slots[slot] = cell.value.words()
         return slots
 
-    def _interpret(self, code: Code, slots: list[Any], context: StepContext) -> None:
+    def _interpret(self, form: _Form, slots: list[Any], context: StepContext) -> None:
         start = time.perf_counter()
         if self._takes_long or context.deadline is not None or context.observer is not None:
-            interpret_watched(code.instructions, slots, context)
+            interpret_watched(form.code.instructions, slots, context)
         else:
-            interpret(code.instructions, slots)
-        self._takes_long = time.perf_counter() - start > _LONG_SECONDS
+            form.interpret(slots, context)
+        seconds, pieces = time.perf_counter() - start, len(form.code.instructions) / PIECE
+        self._takes_long = seconds > _LONG_SECONDS * max(1.0, pieces)

@@ -82,9 +82,9 @@ _TOO_BIG = ("array is too big", "Maximum allowed dimension exceeded", "Maximum a
 
 def _describe(value: Any) -> str:
     """The type and shape of an array of either tier; a few integers with their values."""
-    dtype = getattr(value, "dtype", None)
-    if dtype is None:
+    if not hasattr(value, "dtype") or not hasattr(value, "shape"):
         return type(value).__name__
+    dtype = value.dtype
     described = f"{'string' if dtype == object else dtype} {format_dims(np.shape(value))}"
     if isinstance(value, np.ndarray | np.generic) and dtype.kind == "i" and value.size <= 8:
         return f"{described} {value.tolist()}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,6 +26,7 @@ from runnel.passes.rewrites.mixed_precision import mixed_precision
 from runnel.passes.rewrites.rewrite import optimize, rewrite
 from runnel.passes.structure.raise_control_flow import raise_control_flow
 from runnel.passes.structure.structured import Dynamic, structure_of
+from runnel.queues.own_memory import is_alone
 from runnel.runtime.devices.device_memory import device_error
 from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.dynamic.region import DynamicRegion
@@ -181,27 +182,56 @@ class StepPlan:
         )
 
     def run(self, feeds: list[Any], context: StepContext) -> list[Any]:
-        """The fetched values, as arrays that belong to the caller."""
-        self._runs += 1
-        if self._runs > 1 and not self._optimized and self._optimizer:
-            self._optimize()
-        ready = self._ready
+        """The fetched values, as arrays that are the caller's; sleeps while it can only wait."""
+        ready = self._next_run()
         if ready.whole is not None:
             return self._to_caller(ready.whole(feeds, context), context)
         values = dict(zip(ready.feeds, feeds, strict=True))
-        ready.schedule.run(values, context)
+        steps = ready.schedule.proceed(values, context)
+        try:
+            for _ in steps:
+                context.sleep()
+        finally:
+            steps.close()
+        return self._to_caller(self._fetched(ready, values, context), context)
+
+    def proceed(self, feeds: list[Any], context: StepContext) -> Generator[None, None, list[Any]]:
+        """:meth:`run` without a thread that sleeps: yields when the step can only wait.
+
+        What is returned may be the state's own arrays: they are to be read at once.
+        """
+        ready = self._next_run()
+        if ready.whole is not None:
+            return ready.whole(feeds, context)
+        values = dict(zip(ready.feeds, feeds, strict=True))
+        yield from ready.schedule.proceed(values, context)
+        return self._fetched(ready, values, context, as_numpy)
+
+    def _next_run(self) -> _Ready:
+        self._runs += 1
+        if self._runs > 1 and not self._optimized and self._optimizer:
+            self._optimize()
+        return self._ready
+
+    def _fetched(
+        self,
+        ready: _Ready,
+        values: dict[int, Any],
+        context: StepContext,
+        read: Callable[[Any], Any] = lambda value: np.array(as_numpy(value)),
+    ) -> list[Any]:
         if ready.fetched_cells:
-            self._read_fetched_variables(ready, values, context)
+            self._read_fetched_variables(ready, values, context, read)
         fetched = [values[number] for number in ready.fetches]
         if any(value is None for value in fetched):
             raise self._without_value(fetched)
-        return self._to_caller(fetched, context)
+        return fetched
 
     def _to_caller(self, values: list[Any], context: StepContext) -> list[Any]:
         if context.deadline is not None:
             for value, tensor in zip(values, self._build[0], strict=True):
                 context.await_ready(value, tensor.op)
-        return _to_caller(values)
+        return own_values(values)
 
     def _without_value(self, fetched: list[Any]) -> errors.OpError:
         """The error for fetching something in a branch that was not taken."""
@@ -211,6 +241,11 @@ class StepPlan:
         op = self._build[0][place].op
         message = f"{op.name!r} was fetched, but has no value: a branch was not taken. "
         return errors.InvalidArgumentError(None, op, message + how_to_bring_out(op))
+
+    @property
+    def runs(self) -> int:
+        """How often it was run."""
+        return self._runs
 
     @property
     def schedule(self) -> Schedule:
@@ -253,7 +288,11 @@ class StepPlan:
                 self._prepare_lock.release()
 
     def _read_fetched_variables(
-        self, ready: _Ready, values: dict[int, Any], context: StepContext
+        self,
+        ready: _Ready,
+        values: dict[int, Any],
+        context: StepContext,
+        read: Callable[[Any], Any],
     ) -> None:
         if context.deadline is not None:
             for cell, variable in ready.fetched_cells.values():
@@ -262,7 +301,7 @@ class StepPlan:
             for number, (cell, variable) in ready.fetched_cells.items():
                 if cell.value is None:
                     raise uninitialized(variable, "it is fetched")
-                values[number] = np.array(as_numpy(cell.value))
+                values[number] = read(cell.value)
 
 
 def to_caller(value: Any) -> Any:
@@ -281,10 +320,10 @@ def to_caller(value: Any) -> Any:
         value = np.array(value)
     if value.ndim == 0:
         return value[()]
-    return value if value.base is None and value.flags.writeable else value.copy()
+    return value if is_alone(value) and value.flags.writeable else value.copy()
 
 
-def _to_caller(values: list[Any]) -> list[Any]:
+def own_values(values: list[Any]) -> list[Any]:
     """:func:`to_caller` of each; no two share an array."""
     fetched = [to_caller(value) for value in values]
     if len(fetched) > 1 and len(set(map(id, fetched))) < len(fetched):

@@ -15,7 +15,7 @@ depends on it changes state or has an effect outside, and for the rest at the en
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
@@ -26,7 +26,7 @@ from runnel.queues.waiter import WAITING
 from runnel.runtime.compile.unconfirmed import Unconfirmed
 from runnel.runtime.devices.transfer import Transfer
 from runnel.runtime.interpret.interpreter import missing_variable
-from runnel.runtime.schedule.unit import BoundUnit, Pending, SegmentUnit
+from runnel.runtime.schedule.unit import BlockingUnit, BoundUnit, Pending, SegmentUnit
 from runnel.runtime.segment.tiers import SegmentRunner
 from runnel.runtime.state.step_context import StepContext
 from runnel.runtime.state.task_state import TaskState
@@ -132,8 +132,13 @@ class Schedule:
 
     # Running --------------------------------------------------------------------------------
 
-    def run(self, values: dict[int, Any], context: StepContext) -> None:
-        """Adds to ``values``, which hold what was fed, everything that the units give."""
+    def proceed(self, values: dict[int, Any], context: StepContext) -> Generator[None, None, None]:
+        """Adds to ``values``, which hold what was fed, everything that the units give.
+
+        Yields whenever only waiting is left, to be taken up again when something has arrived at
+        ``context`` or the step has to stop; on whichever thread. What was sent last has yet to
+        leave (``Rendezvous.flush``) when it returns.
+        """
         if self._constants:
             values.update(self._constants)
         pending: Pending = {}
@@ -146,7 +151,7 @@ class Schedule:
                 if blocked or not self._start(unit, values, context, pending):
                     unfinished.add(unit.place)
             if unfinished:
-                self._finish(unfinished, values, context, pending)
+                yield from self._finish(unfinished, values, context, pending)
             if pending:
                 for waiting in pending.values():
                     waiting.finish()
@@ -177,6 +182,8 @@ class Schedule:
         pending: Pending,
     ) -> bool:
         """Starts a unit; False if it waits."""
+        if context.rendezvous is not None and not isinstance(unit, BlockingUnit):
+            context.rendezvous.flush()  # what was sent need not wait for what now computes
         if pending:
             for place in unit.awaited:
                 if place in pending:
@@ -203,7 +210,7 @@ class Schedule:
         values: dict[int, Any],
         context: StepContext,
         pending: Pending,
-    ) -> None:
+    ) -> Iterator[None]:
         """Runs the rest of a step, some units of which wait."""
         for cell, variable, node in self._certain_loads:
             if cell.value is None:  # a step that is about to wait says so at once
@@ -218,6 +225,10 @@ class Schedule:
         while unfinished:
             for waiting in pending.values():
                 waiting.confirm()
+            while not context.has_arrived():
+                if context.rendezvous is not None:
+                    context.rendezvous.flush()
+                yield
             waiter = context.next()
             unit = waiter.where[0]
             results = unit.resume(waiter, context)

@@ -26,6 +26,8 @@ class StepTracer:
     def __init__(self, device_of: Callable[[Operation], LogicalDevice]) -> None:
         self._device_of = device_of
         self._records: dict[LogicalDevice, list[_Record]] = {}
+        self._others: list[bytes] = []
+        self._metadata: list[bytes] = []
         # perf_counter has no fixed origin; the trace is in microseconds since the epoch.
         self._origin = time.time_ns() - time.perf_counter_ns()
 
@@ -48,10 +50,22 @@ class StepTracer:
         records = self._records.setdefault(self._device_of(op), [])
         records.append((name, label, start, end, shapes))
 
+    def add_stats(self, step_stats: bytes) -> None:
+        """Takes over what another task has observed: a serialized ``StepStats``."""
+        self._others.append(step_stats)
+
+    def add_metadata(self, run_metadata: bytes) -> None:
+        """Takes over what another process has observed: a serialized ``RunMetadata``."""
+        self._metadata.append(run_metadata)
+
     def fill(self, run_metadata: Any) -> None:
         """Writes what was observed into a ``RunMetadata``."""
         for device, records in self._records.items():
             self._fill_device(run_metadata.step_stats.dev_stats.add(), device, records)
+        for metadata in self._metadata:
+            run_metadata.MergeFromString(metadata)
+        for stats in self._others:
+            run_metadata.step_stats.MergeFromString(stats)
 
     def _fill_device(self, stats_of: Any, device: LogicalDevice, records: list[_Record]) -> None:
         stats_of.device = device.name

@@ -39,12 +39,13 @@ from runnel.runtime.devices.device_memory import (
     require_memory,
 )
 from runnel.runtime.devices.devices import compiles_for_host, xla_device
-from runnel.runtime.interpret.code import Code, Passed, lower, pass_state
+from runnel.runtime.interpret.code import Code, Passed, TracedCall, lower, pass_state
 from runnel.runtime.interpret.interpreted_segment import InterpretedSegment
 from runnel.runtime.interpret.segment_state import Reshaped, SegmentState
 from runnel.runtime.interpret.stacked_code import stacked
 from runnel.runtime.interpret.stretch import Stretches
 from runnel.runtime.segment.beside import begin_beside
+from runnel.runtime.segment.bounded_loops import bound_loops
 from runnel.runtime.segment.compile_cost import compile_cost
 from runnel.runtime.segment.cut_segment import CutSegment, cut_around
 from runnel.runtime.segment.variants import Variant, Variants
@@ -132,6 +133,8 @@ class SegmentRunner:
         # thread that holds the lock compiles itself where no thread can be started any more.
         self._compile_lock = threading.RLock()
         self._compiling: dict[Variant, Future[None]] = {}
+        if self._mode == AUTO and self._device == "CPU" and not passes_state:
+            bound_loops(self._code, self._traced_by)
         state = self.state = SegmentState(self._code, task)
         computing = (n for n in segment.nodes if n.op_def.name != "Const" and not n.op_def.variable)
         self._first = next(computing, segment.nodes[0])
@@ -306,7 +309,9 @@ class SegmentRunner:
         # the average without the longest. (A loop that the data end may be short or long.)
         spent = variant.interpreted
         seconds = spent.seconds - min(spent.longest, _STALL_SECONDS)
-        if seconds <= _SHARE * compile_cost.seconds(self._node_count):
+        # Compiled for shape after shape, steps would always have a compilation beside them.
+        share = 1.0 if self._variants.meet_many else _SHARE
+        if seconds <= share * compile_cost.seconds(self._node_count):
             return False
         return max(spent.fastest, seconds / spent.runs / 10) > self._dispatch_seconds
 
@@ -442,11 +447,19 @@ class SegmentRunner:
             self._first,
         )
 
+    def _lowered_for_xla(self) -> Code:
+        if self._compiled_code is None:
+            self._compiled_code = self._lowered(COMPILED)
+        return self._compiled_code
+
+    def _traced_by(self, node: Node) -> TracedCall:
+        """What ``node`` is traced by."""
+        return next(i.call for i in self._lowered_for_xla().instructions if i.node is node)
+
     def _compiled(self, states: list[Any], inputs: list[Any]) -> Executable:
         from runnel.runtime.compile import compiler
 
-        if self._compiled_code is None:
-            self._compiled_code = self._lowered(COMPILED)
+        code = self._lowered_for_xla()
         self.state.require_values(states)
         streams = None
         if self.state.streams:
@@ -455,7 +468,7 @@ class SegmentRunner:
         pinned = self._pinned()
         try:
             executable = compiler.compile_segment(
-                self._compiled_code,
+                code,
                 states,
                 streams,
                 inputs,

@@ -150,6 +150,11 @@ class Variants:
         """True when there are so many compiled forms that another one is hardly worth it."""
         return len(self._compiled) >= _MANY_SIGNATURES
 
+    @property
+    def meet_many(self) -> bool:
+        """True when there are many signatures: each will come rarely."""
+        return len(self._known) >= _MANY_SIGNATURES
+
     def note_compiled(self, variant: Variant) -> None:
         """Drops the oldest executable if there are too many; mentions it once if there are many.
 

@@ -20,6 +20,7 @@ from runnel.graph.operation import Operation, Tensor
 from runnel.runtime.devices.device_memory import is_device_error
 from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.schedule.plan import StepPlan
+from runnel.runtime.session.backend import LocalBackend, Plan, open_backend, reset_target
 from runnel.runtime.session.feeds import check_feed, expand_feeds
 from runnel.runtime.session.fetches import Rebuild, expand_fetches
 from runnel.runtime.session.options import SessionOptions
@@ -43,7 +44,7 @@ class _Prepared:
 
     def __init__(
         self,
-        plan: StepPlan,
+        plan: Plan,
         fetches: Any,
         rebuild: Rebuild,
         tensors: list[Tensor],
@@ -75,19 +76,16 @@ class BaseSession:
     """Runs parts of a graph; owns the values of its variables. Safe to use from many threads."""
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
-        if target not in ("", b"", None):
-            raise errors.UnimplementedError(
-                None, None, f"The session target {target!r} is not supported; use '' (in-process)."
-            )
         if graph is not None and not isinstance(graph, Graph):
             raise TypeError(f"graph must be a tf.Graph, but got {graph!r}")
         self._graph = graph if graph is not None else get_default_graph()
         self._config = config
         self._options = SessionOptions.from_config(config)
-        self._devices = SessionDevices.from_config(config)
-        self._task = TaskState()
-        self._steps = RunningSteps(self._task.resources)
-        self._steps.subgraphs = Subgraphs(self._plan, self._steps)
+        self._target = target.decode() if isinstance(target, bytes) else target or ""
+        self._backend = open_backend(self._target, self._graph, config, self._options)
+        self._steps = RunningSteps(self._backend.resources)
+        if isinstance(self._backend, LocalBackend):
+            self._steps.subgraphs = Subgraphs(self._plan, self._steps)
         # Guards _prepared; a plan is prepared once even if several threads ask for it.
         self._prepare_lock = threading.Lock()
         self._prepared: dict[Any, _Prepared] = {}
@@ -108,7 +106,17 @@ class BaseSession:
 
     @property
     def sess_str(self) -> str:
-        return ""
+        return self._target
+
+    @property
+    def _devices(self) -> SessionDevices:
+        """Where steps are placed, if that is known in this process."""
+        return self._backend.devices  # type: ignore[attr-defined]
+
+    @property
+    def _task(self) -> TaskState:
+        """What a session of this process alone owns."""
+        return self._backend.task  # type: ignore[attr-defined]
 
     # Running --------------------------------------------------------------------------------
 
@@ -189,30 +197,17 @@ class BaseSession:
         targets: list[Operation],
         feeds: list[Tensor],
         done: Collection[Operation] = (),
-    ) -> StepPlan:
-        options = self._options
-        return StepPlan(
-            tensors,
-            targets,
-            feeds,
-            self._task,
-            self._devices,
-            options.jit,
-            options.optimizer,
-            done,
-            options.raises,
-            options.precision or self._graph.mixed_precision,
-        )
+    ) -> Plan:
+        precision = self._options.precision or self._graph.mixed_precision
+        return self._backend.plan(tensors, targets, feeds, done, precision)
 
-    def _run_plan(
-        self, plan: StepPlan, feeds: list[Any], options: Any, run_metadata: Any
-    ) -> list[Any]:
+    def _run_plan(self, plan: Plan, feeds: list[Any], options: Any, run_metadata: Any) -> list[Any]:
         if options is not None or run_metadata is not None or self._options.timeout_ms:
             return self._run_with_options(plan, feeds, options, run_metadata)
         return self._run_step(plan, feeds, None, None)
 
     def _run_step(
-        self, plan: StepPlan, feeds: list[Any], deadline: float | None, observer: Any
+        self, plan: Plan, feeds: list[Any], deadline: float | None, observer: Any
     ) -> list[Any]:
         context = self._steps.begin(deadline, observer)
         try:
@@ -235,7 +230,7 @@ class BaseSession:
             self._steps.end(context)
 
     def _run_with_options(
-        self, plan: StepPlan, feeds: list[Any], options: Any, run_metadata: Any
+        self, plan: Plan, feeds: list[Any], options: Any, run_metadata: Any
     ) -> list[Any]:
         timeout_ms = self._options.timeout_ms
         if options is not None:
@@ -305,11 +300,34 @@ class BaseSession:
             self._require_open()
         return handle.run(self, fetches, feed_dict or {})
 
+    def explain(self, fetches: Any, feed_dict: Any = None, hlo: bool = False) -> Any:
+        """How this session runs a step: its units, which are compiled, why, and what they cost.
+
+        ``feed_dict`` (or a list) names what is fed. The step is not run; what is shown comes from
+        the times that it was. With ``hlo`` compiled units show the program that XLA was given.
+
+        Example:
+            >>> print(sess.explain(train_op, feed_dict=[x, y]))
+            >>> sess.explain(train_op, [x, y], hlo=True).save("step.html")
+        """
+        from runnel.runtime.report.explain_step import explain_step
+
+        self._require_open()
+        keys = [self._graph.as_graph_element(f, allow_operation=False) for f in feed_dict or ()]
+        plan = self._prepare(fetches, dict.fromkeys(keys))[0].plan
+        if not isinstance(plan, StepPlan):
+            raise errors.UnimplementedError(
+                None,
+                None,
+                f"Steps on {self._target} cannot be explained, only local ones",
+            )
+        return explain_step(plan, hlo)
+
     # Life -----------------------------------------------------------------------------------
 
     def list_devices(self) -> list[Any]:
         """The devices that this session can use."""
-        return list(self._devices.devices)
+        return self._backend.list_devices()
 
     def close(self) -> None:
         """Ends the session; its variables are gone."""
@@ -318,7 +336,7 @@ class BaseSession:
             with self._prepare_lock:
                 self._prepared.clear()
             self._steps.close("the session was closed")
-            self._task.clear()
+            self._backend.close()
 
     def as_default(self) -> AbstractContextManager[Any]:
         """Within the block this is the default session (which is not closed at its end)."""
@@ -382,11 +400,15 @@ class Session(BaseSession):
 
     @staticmethod
     def reset(target: str = "", containers: list[str] | None = None, config: Any = None) -> None:
-        """Clears the named containers (all by default) of the sessions of this process."""
+        """Clears the named containers (all by default): of the cluster at ``target``, or of the
+        sessions of this process."""
+        if target:
+            reset_target(target, containers or [], config)
+            return
         with _live_lock:
             sessions = list(_live_sessions)
         for session in sessions:
-            if not session._closed:
+            if not session._closed and not session._target:
                 session._task.clear(containers or None)
 
 

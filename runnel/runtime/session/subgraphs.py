@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from runnel.graph.operation import Operation, Tensor
-from runnel.runtime.schedule.plan import StepPlan
+from runnel.runtime.session.backend import Plan
 from runnel.runtime.state.step_context import RunningSteps
 
-MakePlan = Callable[[list[Tensor], list[Operation], list[Tensor]], StepPlan]
+MakePlan = Callable[[list[Tensor], list[Operation], list[Tensor]], Plan]
 
 
 class Subgraphs:

@@ -69,8 +69,15 @@ class NodeWaiter(Waiter):
         self, fetches: Sequence[Any], feeds: Sequence[Any]
     ) -> Callable[[Sequence[Any]], list[Any]]:
         """A function that computes ``fetches`` from values for ``feeds``, as a step of its own."""
-        assert self._context.steps.subgraphs is not None
-        return self._context.steps.subgraphs(tuple(fetches), tuple(feeds))
+        prepare = self._context.steps.subgraphs
+        if prepare is None:
+            raise errors.UnimplementedError(
+                None,
+                None,
+                "The functions of datasets run in sessions of one process, not on the tasks of a "
+                "cluster.",
+            )
+        return prepare(tuple(fetches), tuple(feeds))
 
     def require_time(self) -> None:
         """An error when the step has to stop."""
@@ -101,6 +108,8 @@ class StepContext:
     """Operations without a result, in the order in which they began to wait."""
     drawn: Sequence[tuple[Any, Any, Any]] = ()
     """Cells of random streams that the step has moved on, from where and to where."""
+    on_arrival: Callable[[], None] | None = None
+    """Called when the step may go on, from any thread, where no thread sleeps for it."""
     _arrived: deque[NodeWaiter] | None = None
     _wake: Any = None
 
@@ -117,15 +126,18 @@ class StepContext:
     def cancel(self, why: str) -> None:
         """Ends the step: it fails with a CancelledError that says ``why``."""
         self.cancelled = why
-        self._rouse()
+        self.rouse()
 
     def arrived(self, waiter: NodeWaiter) -> None:
         """Takes note of a result."""
         assert self._arrived is not None
         self._arrived.append(waiter)
-        self._rouse()
+        self.rouse()
 
-    def _rouse(self) -> None:
+    def rouse(self) -> None:
+        """Wakes whoever sleeps until something has happened in this step."""
+        if self.on_arrival is not None:
+            self.on_arrival()
         # The order matters: the sleeper shows its lock first and then looks for results; who
         # brings one does it the other way around. So one of them sees the other.
         wake = self._wake
@@ -184,12 +196,17 @@ class StepContext:
             self.outstanding = {}
         self.outstanding[waiter] = None
 
+    def has_arrived(self) -> bool:
+        """True when an operation that waited has a result; an error when the step has to stop."""
+        if self._arrived:
+            return True
+        if self.cancelled is not None:
+            raise self._cancelled()
+        return False
+
     def next(self) -> NodeWaiter:
-        """The next operation that has a result; sleeps until there is one."""
-        assert self._arrived is not None
-        if not self._arrived:
-            with self.steps.sleeper(self):
-                self._sleep(self._arrived)
+        """The next operation that has a result; there must be one."""
+        assert self._arrived
         if self.cancelled is not None and self._arrived[0].error is not None:
             raise self._cancelled()  # closing a session also takes away what its steps wait for
         waiter = self._arrived.popleft()
@@ -197,37 +214,57 @@ class StepContext:
             self.outstanding.pop(waiter, None)
         return waiter
 
-    def _sleep(self, arrived: deque[NodeWaiter]) -> None:
+    def sleep(self) -> None:
+        """Sleeps until something has arrived, or the step has to stop."""
+        with self.steps.sleeper(self):
+            self.sleep_until(lambda: bool(self._arrived))
+
+    def sleep_until(self, happened: Callable[[], bool], what: str | None = None) -> None:
+        """Sleeps until ``happened()``, which is asked whenever the context is roused.
+
+        An error says that the step has to stop before that; ``what`` it waits for, if that is not
+        an operation.
+        """
         if self._wake is None:
             wake = threading.Lock()
             wake.acquire()
             self._wake = wake
         wake = self._wake
-        while not arrived:
+        while not happened():
             if self.cancelled is not None:
-                raise self._cancelled()
+                raise self._cancelled(what)
             if self.deadline is None:
                 wake.acquire()
             elif not wake.acquire(timeout=max(self.deadline - now(), 0)):
-                if not arrived:
+                if not happened():
                     raise errors.DeadlineExceededError(
                         None,
-                        self._first().op,
-                        f"The step ran out of time while {self._what()} was waiting. {_LIMIT}",
+                        self._first(),
+                        f"The step ran out of time while {what or self._what()} was waiting. "
+                        f"{_LIMIT}",
                     )
 
-    def _cancelled(self) -> errors.CancelledError:
-        message = f"{self._what()} was cancelled: {self.cancelled}"
-        return errors.CancelledError(None, self._first().op, message)
+    def linger(self, happened: Callable[[], bool], seconds: float) -> None:
+        """Waits for ``happened()``, but no longer than that, in a step that has failed."""
+        limit = now() + seconds
+        wake = self._wake
+        while wake is not None and not happened() and (left := limit - now()) > 0:
+            wake.acquire(timeout=left)
 
-    def _first(self) -> Node:
-        assert self.outstanding
-        return next(iter(self.outstanding)).node
+    def _cancelled(self, what: str | None = None) -> errors.CancelledError:
+        message = f"{what or self._what()} was cancelled: {self.cancelled}"
+        return errors.CancelledError(None, self._first(), message)
+
+    def _first(self) -> Operation | None:
+        return next(iter(self.outstanding)).node.op if self.outstanding else None
 
     def _what(self) -> str:
+        first = self._first()
+        if first is None:
+            return "The step"
         count = len(self.outstanding or ())
         others = f" (and {count - 1} more)" if count > 1 else ""
-        return f"{self._first().op.name!r}{others}"
+        return f"{first.name!r}{others}"
 
     def withdraw(self) -> None:
         """Withdraws the operations that still wait; the step has failed."""

@@ -19,6 +19,7 @@ FLOATS = np.array([1.5, -2.25, 1e10, 3.14159265], np.float32)
 RNG = np.random.default_rng(0)
 HASHED = texts(*[RNG.bytes(n) for n in [*range(70), 100, 128, 129, 200, 1000] for _ in range(2)])
 BUCKETS = 2**62 - 57
+PATHS = texts(b"/tmp/model", b"s3://bucket/model")
 
 EXAMPLES = {
     "StringStrip": call(WORDS),
@@ -60,9 +61,10 @@ EXAMPLES = {
         call(WORDS, pattern="[[:alpha:]]|\\Q,\\E", rewrite="."),
         call(WORDS, pattern="^", rewrite="> "),
     ],
-    "RegexFullMatch": call(WORDS, b".*[^a]$"),
+    "RegexFullMatch": [call(WORDS, b".*[^a]$"), call(PATHS, b"(/tmp)?.*[a-z]?")],
     "StaticRegexFullMatch": [
         call(WORDS, pattern="\\w*"),
+        call(PATHS, pattern="^s3://.*"),
         call(texts(b"a\n", b"a", b"\xc3\xa4"), pattern=".$"),
     ],
     "StringToNumber": [

@@ -1,0 +1,213 @@
+"""Steps over parameter servers and workers: each task a process of its own, on loopback.
+
+The process of the contender is worker 0. The others are started with it and end with it; workers
+run as many steps as worker 0 does, at the same time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+import numpy as np
+
+from benchmarks.frontends import load_frontend
+from benchmarks.workload import Workload
+
+ROWS = 32
+WIDTH = 64
+MEGA = 1 << 20
+BATCH = 100
+
+
+class Cluster:
+    """The other tasks of a cluster, as processes."""
+
+    def __init__(self, frontend: str, servers: int, workers: int, program: dict[str, Any]) -> None:
+        addresses = _free_addresses(servers + workers)
+        self.spec = {"ps": addresses[:servers], "worker": addresses[servers:]}
+        self._processes = []
+        for job, count in (("ps", servers), ("worker", workers)):
+            for index in range(1 if job == "worker" else 0, count):
+                task = {"job": job, "index": index, "frontend": frontend, "program": program}
+                self._processes.append(self._start(task))
+        self._workers = self._processes[servers:]
+
+    def _start(self, task: dict[str, Any]) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", __name__, json.dumps({**task, "spec": self.spec})],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def begin(self, iterations: int) -> None:
+        """Has the other workers run as many steps."""
+        for process in self._workers:
+            assert process.stdin is not None
+            process.stdin.write(f"{iterations}\n")
+            process.stdin.flush()
+
+    def await_end(self) -> None:
+        """Waits for them."""
+        for process in self._workers:
+            assert process.stdout is not None
+            process.stdout.readline()
+
+
+def null_step(
+    frontend: str, kind: str, servers: int = 1, workers: int = 1, megabytes: float = 0.0
+) -> Workload:
+    """One step that moves values between workers and parameter servers, or trains a network."""
+    program = {"kind": kind, "servers": servers, "megabytes": megabytes}
+    cluster = Cluster(frontend, servers, workers, program)
+    tf = load_frontend(frontend)
+    server = tf.train.Server(tf.train.ClusterSpec(cluster.spec), "worker", 0)
+    step = _session_step(tf, server, 0, program)
+    right = _is_right(step(), kind)
+
+    def run(iterations: int) -> None:
+        cluster.begin(iterations)
+        for _ in range(iterations):
+            step()
+        cluster.await_end()
+
+    return Workload(run, facts=lambda: {"right": right})
+
+
+def _is_right(found: Any, kind: str) -> bool:
+    if kind in ("add", "mlp"):
+        return True
+    return all(np.all(np.asarray(value) == 1.0) for value in found)
+
+
+def _session_step(tf: Any, server: Any, index: int, program: dict[str, Any]) -> Any:
+    with tf.Graph().as_default():
+        init, fetches, feeds = _described(tf, index, **program)
+        session = tf.Session(server.target)
+        if index == 0:
+            session.run(init)
+        step = session.make_callable(fetches, list(feeds))
+        fed = list(feeds.values())
+    return lambda: step(*fed)
+
+
+def _described(
+    tf: Any, index: int, kind: str, servers: int, megabytes: float
+) -> tuple[Any, Any, dict[Any, Any]]:
+    """The initialiser, what a step fetches, and what it is fed."""
+    if kind == "mlp":
+        return _perceptron(tf, index)
+    fetches, feeds, shared = [], {}, []
+    rng = np.random.default_rng(index)
+    for number in range(servers):
+        with tf.device(f"/job:ps/task:{number}"):
+            if kind == "scalar":
+                shape: list[int] = []
+            elif kind == "rows":
+                shape = [int(megabytes * MEGA / 4 / WIDTH / servers), WIDTH]
+            else:
+                shape = [int(megabytes * MEGA / 4 / servers)]
+            variable = tf.get_variable(
+                f"shared_{number}", initializer=tf.ones(shape), use_resource=False
+            )
+            shared.append(variable)
+            if kind == "rows":
+                rows = tf.placeholder(tf.int32, [ROWS])
+                feeds[rows] = rng.integers(0, shape[0], ROWS).astype(np.int32)
+                found = tf.gather(variable, rows)
+        with tf.device(f"/job:worker/task:{index}"):
+            if kind == "rows":
+                fetches.append(tf.identity(found))
+            elif kind == "add":
+                delta = tf.get_variable(
+                    f"delta_{index}_{number}", initializer=tf.fill(shape, 1e-3), use_resource=False
+                )
+                if index == 0:
+                    shared.append(delta)
+                sent = tf.identity(delta)  # a constant would not have to be sent
+            else:
+                fetches.append(tf.identity(variable))
+        if kind == "add":
+            with tf.device(f"/job:ps/task:{number}"):
+                fetches.append(tf.assign_add(variable, sent).op)
+    return tf.group(*[variable.initializer for variable in shared]), fetches, feeds
+
+
+def _perceptron(tf: Any, index: int) -> tuple[Any, Any, dict[Any, Any]]:
+    """A perceptron, its weights on the parameter server, trained by gradient descent."""
+    rng = np.random.default_rng(index)
+    weights = []
+    with tf.device("/job:ps/task:0"):
+        for number, (inputs, outputs) in enumerate([(784, 128), (128, 64), (64, 10)]):
+            start = tf.random_normal([inputs, outputs], stddev=0.1, seed=number)
+            weights.append(tf.get_variable(f"w{number}", initializer=start, use_resource=False))
+            zeros = tf.zeros([outputs])
+            weights.append(tf.get_variable(f"b{number}", initializer=zeros, use_resource=False))
+    with tf.device(f"/job:worker/task:{index}"):
+        x = tf.placeholder(tf.float32, [BATCH, 784])
+        labels = tf.placeholder(tf.int32, [BATCH])
+        hidden = tf.nn.relu(tf.matmul(x, weights[0]) + weights[1])
+        hidden = tf.nn.relu(tf.matmul(hidden, weights[2]) + weights[3])
+        logits = tf.matmul(hidden, weights[4]) + weights[5]
+        loss = tf.reduce_mean(
+            tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+        )
+        train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
+    feeds = {
+        x: rng.normal(size=(BATCH, 784)).astype(np.float32),
+        labels: rng.integers(0, 10, BATCH).astype(np.int32),
+    }
+    return tf.group(*[weight.initializer for weight in weights]), [train, loss], feeds
+
+
+def _free_addresses(count: int) -> list[str]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for sock in sockets:
+            sock.bind(("127.0.0.1", 0))
+        return [f"127.0.0.1:{sock.getsockname()[1]}" for sock in sockets]
+    finally:
+        for sock in sockets:
+            sock.close()
+
+
+def _end_with_parent() -> None:
+    """Ends this process when the one that started it is gone."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def main() -> None:
+    """A task of a cluster."""
+    task = json.loads(sys.argv[1])
+    _end_with_parent()
+    if task["job"] == "ps":
+        tf = load_frontend(task["frontend"])
+        tf.train.Server(tf.train.ClusterSpec(task["spec"]), "ps", task["index"]).join()
+        return
+    tf, index = load_frontend(task["frontend"]), task["index"]
+    server = tf.train.Server(tf.train.ClusterSpec(task["spec"]), "worker", index)
+    step: Any = None
+    for line in sys.stdin:
+        if step is None:
+            step = _session_step(tf, server, index, task["program"])
+        for _ in range(int(line)):
+            step()
+        print("done", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""``runnel server`` and ``runnel cluster``: a task of a cluster, and what the tasks are doing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runnel.distributed.cluster_spec import ClusterSpec
+from runnel.graph import errors
+
+_DRAIN_SECONDS = 30.0
+
+
+@click.command()
+@click.option(
+    "--cluster", "cluster_file", help="A file with the cluster as JSON, or the JSON itself."
+)
+@click.option("--job", help="The job of this task, such as ps.")
+@click.option("--task", type=int, help="Its index in the job.")
+@click.option(
+    "--heartbeat", type=float, help="Seconds of silence after which another task is lost (10)."
+)
+@click.option("--insecure", is_flag=True, help="Allow other addresses than loopback without TLS.")
+@click.option(
+    "--drain",
+    type=float,
+    default=_DRAIN_SECONDS,
+    show_default=True,
+    help="Seconds that running steps are given when the task is told to end (SIGTERM).",
+)
+def server(
+    cluster_file: str | None,
+    job: str | None,
+    task: int | None,
+    heartbeat: float | None,
+    insecure: bool,
+    drain: float,
+) -> None:
+    """Run a task of a cluster, until it is told to end.
+
+    Without options the task is what TF_CONFIG says.
+    """
+    spec, job, task = _task(cluster_file, job, task)
+    if heartbeat is not None:
+        os.environ["RUNNEL_HEARTBEAT_SECONDS"] = str(heartbeat)
+    if insecure:
+        os.environ["RUNNEL_INSECURE"] = "1"
+    from runnel.distributed.server import Server
+
+    try:
+        running = Server(spec, job, task)
+    except (ValueError, errors.OpError) as error:
+        raise click.ClickException(str(error)) from error
+    told = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: told.set())
+    click.echo(f"{running.task} is at {running.target}")
+    try:
+        while not told.wait(1.0):
+            pass
+        click.echo(f"{running.task} is ending: running steps have {drain:g} s")
+        running.drain(drain)
+    except KeyboardInterrupt:
+        click.echo(f"{running.task} was interrupted")
+    finally:
+        running.stop()
+
+
+def _task(
+    cluster_file: str | None, job: str | None, task: int | None
+) -> tuple[ClusterSpec, str, int]:
+    """The cluster, the job and the index: of the options, or of TF_CONFIG."""
+    config: dict[str, Any] = {}
+    if cluster_file is None or job is None:
+        try:
+            config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+        except ValueError as error:
+            raise click.ClickException(f"TF_CONFIG is not JSON: {error}") from error
+    spec = _cluster(cluster_file, config)
+    own = config.get("task", {})
+    job = job or own.get("type")
+    if job is None:
+        raise click.UsageError(f"--job is missing; the cluster has {', '.join(spec.jobs)}")
+    return spec, job, int(own.get("index", 0)) if task is None else task
+
+
+def _cluster(cluster_file: str | None, config: dict[str, Any]) -> ClusterSpec:
+    try:
+        if cluster_file is None:
+            if "cluster" not in config:
+                raise click.UsageError("--cluster is missing, and TF_CONFIG has no cluster")
+            return ClusterSpec.from_json(json.dumps(config["cluster"]))
+        text = cluster_file
+        if not cluster_file.lstrip().startswith("{"):
+            text = Path(cluster_file).read_text(encoding="utf-8")
+        return ClusterSpec.from_json(text)
+    except (OSError, ValueError, TypeError) as error:
+        raise click.ClickException(f"the cluster cannot be read: {error}") from error
+
+
+@click.group()
+def cluster() -> None:
+    """Look at a running cluster."""
+
+
+@cluster.command()
+@click.argument("addresses", nargs=-1)
+@click.option("--cluster", "cluster_file", help="A file with the cluster as JSON: all its tasks.")
+@click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
+def status(addresses: tuple[str, ...], cluster_file: str | None, as_json: bool) -> None:
+    """Show tasks, incarnations, sessions, running steps and what each waits for."""
+    if cluster_file is not None:
+        addresses += tuple(_cluster(cluster_file, {}).addresses().values())
+    if not addresses:
+        raise click.UsageError("name a task's address, such as localhost:2222, or --cluster")
+    from runnel.distributed.remote import status as ask
+
+    found: list[dict[str, Any]] = []
+    for address in addresses:
+        try:
+            found.append(json.loads(ask(address)))
+        except errors.OpError as error:
+            found.append({"address": address, "error": error.message})
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+    else:
+        for task in found:
+            _show(task)
+    if any("error" in task for task in found):
+        raise SystemExit(1)
+
+
+def _show(task: dict[str, Any]) -> None:
+    if "error" in task:
+        click.echo(f"{task['address']}: {task['error']}")
+        return
+    click.echo(f"{task['task']} at {task['address']}, incarnation {task['incarnation']}")
+    sessions, connections = task["sessions"], task["connections"]
+    click.echo(
+        f"  {len(sessions)} sessions, {len(connections)} connections, {task['threads']} threads"
+    )
+    for master in task["masters"]:
+        for step in master["steps"]:
+            tasks = ", ".join(step["waits_for_parts_on"]) or "its own part"
+            click.echo(f"  step {step['step']} of session {master['session']} waits for {tasks}")
+            _show_waits(step)
+    for session in sessions:
+        for step in session["steps"]:
+            click.echo(f"  part of step {step['step']}, {step['seconds']:.1f} s")
+            _show_waits(step)
+
+
+def _show_waits(step: dict[str, Any]) -> None:
+    for waits in step["waits_for"]:
+        click.echo(f"    waits for {waits['op']} ({waits['type']}), made at {waits['line']}")

@@ -1,0 +1,70 @@
+"""Values and errors in the clients' protocol."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from runnel.distributed import wire
+from runnel.distributed.protocol import client_pb2
+from runnel.distributed.protocol.worker_pb2 import Failure as WorkerFailure
+from runnel.graph import dtypes, errors
+from runnel.graph.dtypes import as_dtype
+
+FAILURE = "runnel-failure-bin"
+"""The metadata that carry a failure."""
+
+
+def to_message(value: Any, message: Any) -> None:
+    """Writes ``value`` into a ``Tensor``."""
+    array = np.asarray(value)
+    dtype = as_dtype(array.dtype)
+    message.dtype = dtype.as_datatype_enum
+    message.shape.extend(array.shape)
+    if dtype is dtypes.string:
+        message.strings.extend(
+            t.encode() if isinstance(t, str) else bytes(t) for t in array.reshape(-1)
+        )
+    else:
+        message.content = np.ascontiguousarray(array).tobytes()
+
+
+def from_message(message: Any) -> Any:
+    """The value in a ``Tensor``; an error where it is not one."""
+    shape = tuple(message.shape)
+    try:
+        dtype = as_dtype(message.dtype)
+    except TypeError:
+        raise _invalid(f"a value is of the unknown type {message.dtype}") from None
+    if any(dim < 0 for dim in shape) or len(shape) > wire.MOST_DIMENSIONS:
+        raise _invalid(f"a value has the shape {list(shape)}")
+    if dtype is dtypes.string:
+        if len(message.strings) != prod(shape):
+            raise _invalid(f"there are {len(message.strings)} strings for the shape {list(shape)}")
+        found = np.empty(len(message.strings), object)
+        found[:] = list(message.strings)
+        return found.reshape(shape)
+    storage = np.dtype(dtype.as_numpy_dtype)
+    if storage == object or len(message.content) != prod(shape) * storage.itemsize:
+        raise _invalid(f"a value of shape {list(shape)} has {len(message.content)} bytes")
+    return np.frombuffer(message.content, storage).reshape(shape)
+
+
+def _invalid(what: str) -> errors.InvalidArgumentError:
+    return errors.InvalidArgumentError(None, None, f"A message is malformed: {what}")
+
+
+def failure_bytes(error: BaseException, task: str) -> tuple[int, str, bytes]:
+    """The code, the text and the whole of an error."""
+    failure = wire.failure_of(error, task)
+    # The fields that both protocols have are numbered alike.
+    whole = client_pb2.Failure.FromString(failure.SerializeToString())
+    whole.DiscardUnknownFields()
+    return failure.code, failure.message, whole.SerializeToString()
+
+
+def error_from(content: bytes, find: Any) -> errors.OpError:
+    """The error that :func:`failure_bytes` has written."""
+    return wire.error_of(WorkerFailure.FromString(content), find)

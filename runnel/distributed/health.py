@@ -1,0 +1,41 @@
+"""Whether the other side of a channel is still there: a pure account of what was heard when.
+
+A process that is killed closes its connections, which is seen at once. One that is stopped, or cut
+off, says nothing: it is asked, and lost when it has not answered for as long as the deadline says.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+DEADLINE_SECONDS = 10.0
+"""For how long a task may be silent; ``RUNNEL_HEARTBEAT_SECONDS`` sets another time."""
+
+Verdict = Literal["well", "ask", "lost"]
+
+
+class Pulse:
+    """When a channel was last heard."""
+
+    __slots__ = ("_deadline", "_heard_at", "_seen_at")
+
+    def __init__(self, now: float, deadline: float) -> None:
+        self._deadline = deadline
+        self._heard_at = self._seen_at = now
+
+    def tick(self, now: float, heard: bool) -> Verdict:
+        """What is to be done; ``heard`` says whether something has come since the last tick."""
+        late = now - self._seen_at > self._deadline / 2
+        self._seen_at = now
+        if heard or late:  # who was stopped itself has heard nothing meanwhile
+            self._heard_at = now
+            return "ask" if late else "well"
+        silent = now - self._heard_at
+        if silent > self._deadline:
+            return "lost"
+        return "ask" if silent > self._deadline / 4 else "well"
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two ticks."""
+        return self._deadline / 8

@@ -1,0 +1,272 @@
+"""A master: a role of any task. It plans a session's steps over all tasks, and runs them.
+
+A step is pruned, placed on the devices of all tasks, and cut into a part for each task. A part is
+sent to its task once; then a step is one small message to each task that has a part, and one back.
+The part of the master's own task runs on the thread that called.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import secrets
+import threading
+import time
+import weakref
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from runnel.distributed import wire
+from runnel.distributed.protocol.worker_pb2 import Envelope, Register
+from runnel.distributed.step_parts import ClusterPlan, ClusterStep, StepPart
+from runnel.distributed.step_rendezvous import task_of
+from runnel.graph import errors
+from runnel.graph.device import parsed_device
+from runnel.graph.device_set import DeviceSet, LogicalDevice
+from runnel.graph.operation import Operation, Tensor
+from runnel.passes.placement.bundles import bundle
+from runnel.passes.placement.node_devices import devices_of_nodes
+from runnel.passes.placement.part_graph import part_graph
+from runnel.passes.placement.partition import partition
+from runnel.passes.program.prune import prune
+from runnel.runtime.devices.session_devices import SessionDevices
+from runnel.runtime.session.options import SessionOptions
+
+logger = logging.getLogger("runnel")
+
+CREATION_SECONDS = 600.0
+"""For how long a new session waits for tasks that do not answer."""
+
+
+class MasterSession:
+    """What a session on a cluster plans and runs with."""
+
+    def __init__(self, server: Any, config: Any) -> None:
+        """``server`` is the task whose master this is."""
+        self.server = server
+        self.number = secrets.randbits(63) | 1
+        self._options = SessionOptions.from_config(config)
+        self._isolated = bool(config is not None and config.isolate_session_state)
+        filters = [parsed_device(f) for f in config.device_filters] if config is not None else []
+        self.addresses = {
+            task: address
+            for task, address in server.addresses.items()
+            if task == server.task or not filters or any(_admits(f, task) for f in filters)
+        }
+        self.channels: dict[str, Any] = {}
+        # Guards the tables of steps and parts.
+        self.lock = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._part_numbers = itertools.count(1)
+        self.running: dict[int, ClusterStep] = {}
+        self._discarded: list[tuple[str, int]] = []
+        """Parts of plans that are gone, by task; changed by single operations only."""
+        self.closed: str | None = None
+        soft = bool(config is not None and config.allow_soft_placement)
+        log = bool(config is not None and config.log_device_placement)
+        self._meet_all(config)
+        self.devices = SessionDevices(DeviceSet(self._all_devices()), soft, log, automatic=False)
+        server.masters[self.number] = self
+        created = Envelope()
+        created.create_session.session = self.number
+        created.create_session.isolated = self._isolated
+        server.host.open_here(created)
+        # A value from one task may come to another before what this master says to it: so all
+        # have to know of the session before the first step.
+        asked = [self._tell(channel, created) for channel in self.channels.values()]
+        for answer in asked:
+            server.answer_of(answer)
+
+    def _meet_all(self, config: Any) -> None:
+        """Connects to every task, which is waited for, as TensorFlow's sessions do."""
+        patience = CREATION_SECONDS
+        if config is not None and config.operation_timeout_in_ms > 0:
+            patience = config.operation_timeout_in_ms / 1000
+        deadline = time.monotonic() + patience
+        for task, address in self.addresses.items():
+            if task != self.server.task:
+                left = max(deadline - time.monotonic(), 0.0)
+                self.channels[task] = self.server.peers.channel(task, address, left)
+
+    def _all_devices(self) -> list[LogicalDevice]:
+        """The devices of all tasks, those of this one first."""
+        found = list(self.server.devices)
+        for task in self.channels:
+            for device in self.server.peers.devices[task]:
+                index = parsed_device(device.name).device_index or 0
+                found.append(
+                    LogicalDevice(
+                        device.name,
+                        device.type,
+                        index,
+                        device.memory,
+                        f"{task}/{device.hardware}",
+                        self.channels[task].incarnation,
+                    )
+                )
+        return found
+
+    @property
+    def resources(self) -> Any:
+        """What the steps of this session share on this task."""
+        return self.server.host.sessions[self.number].state.resources
+
+    def _tell(self, channel: Any, envelope: Envelope) -> Any:
+        channel.send(envelope)
+        return self.server.question(channel, "ready")
+
+    # Planning -------------------------------------------------------------------------------
+
+    def plan(
+        self,
+        fetches: Sequence[Tensor],
+        targets: Sequence[Operation],
+        feeds: Sequence[Tensor],
+        done: Collection[Operation],
+        precision: Any,
+    ) -> ClusterPlan:
+        """A step, cut into parts that their tasks have been given."""
+        self._forget_discarded()
+        program = prune(fetches, targets, feeds, done)
+        devices = self.devices
+        placement = devices.placement([node.op for node in program.nodes], program)
+        devices.note_placement(program, placement)
+        device_of = devices_of_nodes(program, placement)
+        part_of = {node: task_of(device.name) for node, device in device_of.items()}
+        found = partition(program, device_of, part_of)
+        bundle(found)
+        parts = []
+        for task, part in found.parts.items():
+            number = next(self._part_numbers)
+            written = part_graph(part)
+            message = Register(
+                session=self.number,
+                part=number,
+                graph_def=written.graph_def.SerializeToString(),
+                fetches=list(written.fetches.values()),
+                feeds=list(written.feeds.values()),
+                jit=self._options.jit,
+                optimizer=self._options.optimizer,
+                raises=self._options.raises,
+                precision=wire.enum_of(self._options.precision or precision),
+                peers={t: a for t, a in self.addresses.items() if t in found.parts},
+            )
+            parts.append(StepPart(number, task, tuple(written.feeds), tuple(written.fetches)))
+            envelope = Envelope()
+            envelope.register.CopyFrom(message)
+            self._tell_task(task, envelope)
+        values = [program.feeds[tensor] for tensor in feeds]
+        plan = ClusterPlan(self, parts, feeds, values, program.fetches, fetches, device_of)
+        # Whatever ends a plan's life, on whichever thread, only notes it.
+        weakref.finalize(plan, self._discarded.extend, [(p.task, p.number) for p in parts])
+        return plan
+
+    def _forget_discarded(self) -> None:
+        """Tells tasks of parts that will not run again."""
+        by_task: dict[str, list[int]] = {}
+        while self._discarded:
+            task, number = self._discarded.pop()
+            by_task.setdefault(task, []).append(number)
+        for task, numbers in by_task.items():
+            envelope = Envelope()
+            envelope.forget.session = self.number
+            envelope.forget.parts.extend(numbers)
+            with contextlib.suppress(errors.OpError):  # it is lost, and so are its parts
+                self._tell_task(task, envelope)
+
+    def _tell_task(self, task: str, envelope: Envelope) -> None:
+        if task == self.server.task:
+            self.server.host.open_here(envelope)
+        else:
+            self.channel(task).send(envelope)
+
+    def channel(self, task: str) -> Any:
+        """The channel to the life of ``task`` that this session began with."""
+        channel = self.channels[task]
+        if channel.error is None:
+            return channel
+        other = self.server.peers.known(task)
+        if other is not None and other.incarnation == channel.incarnation:
+            # The connection was lost, and with it what the session had there.
+            raise self._gone(task, "the connection to it was lost meanwhile")
+        if other is not None:
+            raise self._gone(task, "it was started anew")
+        raise _unavailable(task, channel.error)
+
+    @staticmethod
+    def _gone(task: str, why: str) -> errors.AbortedError:
+        error = errors.AbortedError(
+            None,
+            None,
+            f"The session has lost its state on {task}: {why}. Make a new session, and restore "
+            "its variables",
+        )
+        error.task = task  # type: ignore[attr-defined]
+        return error
+
+    # Running --------------------------------------------------------------------------------
+
+    def begin(self, step: ClusterStep) -> tuple[int, int]:
+        """The number of a step that begins, and that of the oldest that runs."""
+        with self.lock:
+            number = next(self._numbers)
+            self.running[number] = step
+            return number, next(iter(self.running))
+
+    def end(self, number: int) -> None:
+        """A step is over."""
+        with self.lock:
+            self.running.pop(number, None)
+
+    def ended(self, message: Any, values: list[Any]) -> None:
+        """A task tells that its part of a step has ended."""
+        step = self.running.get(message.step)
+        if step is not None:
+            step.part_ended(message, values)
+
+    def lost(self, channel: Any, error: Exception) -> None:
+        """A task cannot be reached any more."""
+        task = channel.task
+        if self.channels.get(task) is not channel:
+            return
+        with self.lock:
+            running = list(self.running.values())
+        for step in running:
+            step.task_lost(task, _unavailable(task, error))
+
+    def list_devices(self) -> list[LogicalDevice]:
+        """The devices of the cluster that this session may use."""
+        return list(self.devices.devices)
+
+    def reset(self, containers: Sequence[str]) -> None:
+        """Clears containers on all tasks."""
+        for channel in self.channels.values():
+            self.server.answer_of(self.server.question(channel, "reset", containers))
+        self.server.host.state.clear(list(containers) or None)
+
+    def close(self, why: str = "the session was closed") -> None:
+        """Forgets the session everywhere."""
+        if self.closed is not None:
+            return
+        self.closed = why
+        self.server.masters.pop(self.number, None)
+        message = Envelope()
+        message.close_session.session = self.number
+        for channel in self.channels.values():
+            try:
+                channel.send(message, wait=False)
+            except errors.OpError as error:
+                logger.debug("A task could not be told of a closed session: %s", error)
+        self.server.host.open_here(message)
+
+
+def _admits(wish: Any, task: str) -> bool:
+    return wish.replace(device_type=None, device_index=None).admits(parsed_device(task))
+
+
+def _unavailable(task: str, error: Any) -> errors.UnavailableError:
+    message = error.message if isinstance(error, errors.OpError) else str(error)
+    found = errors.UnavailableError(None, None, message)
+    found.task = task  # type: ignore[attr-defined]
+    return found

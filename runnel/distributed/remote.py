@@ -1,0 +1,277 @@
+"""A session whose master is in another process: what is behind it on the client's side."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import grpc
+
+from runnel.distributed.client_values import FAILURE, error_from, from_message, to_message
+from runnel.distributed.protocol import client_pb2 as messages
+from runnel.distributed.security import Security, is_loopback, split_address
+from runnel.graph import errors
+from runnel.graph.device import parsed_device
+from runnel.graph.device_set import LogicalDevice
+from runnel.graph.graph import Graph
+from runnel.graph.operation import Operation, Tensor
+from runnel.runtime.state.resources import Resources
+from runnel.runtime.state.step_context import StepContext
+
+VERSION = 1
+SERVICE = "runnel.client.Sessions"
+_CONNECT_SECONDS = 30.0
+_REPLIES: dict[str, Any] = {
+    "CreateSession": messages.CreateSessionReply,
+    "ExtendSession": messages.ExtendSessionReply,
+    "MakeCallable": messages.MakeCallableReply,
+    "RunCallable": messages.RunReply,
+    "ReleaseCallable": messages.Empty,
+    "ListDevices": messages.ListDevicesReply,
+    "CloseSession": messages.Empty,
+    "Reset": messages.Empty,
+    "Status": messages.StatusReply,
+}
+
+
+class Client:
+    """The protocol's calls to one task."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        security = Security.from_environment()
+        host, _ = split_address(address)
+        if security.token and not security.uses_tls and not is_loopback(host):
+            if not security.insecure:
+                security.require_allowed(host)
+        options = [
+            ("grpc.max_receive_message_length", -1),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.keepalive_time_ms", 5000),
+            ("grpc.keepalive_timeout_ms", 5000),
+            ("grpc.http2.max_pings_without_data", 0),
+        ]
+        if security.uses_tls:
+            self._channel = grpc.secure_channel(address, _credentials(security), options)
+        else:
+            self._channel = grpc.insecure_channel(address, options)
+        self._metadata = []
+        if security.token:
+            self._metadata = [("authorization", f"Bearer {security.token.decode()}")]
+        self._calls = {
+            name: self._channel.unary_unary(
+                f"/{SERVICE}/{name}",
+                request_serializer=lambda message: message.SerializeToString(),
+                response_deserializer=kind.FromString,
+            )
+            for name, kind in _REPLIES.items()
+        }
+
+    def connect(self) -> None:
+        """Waits until the task answers, for a while."""
+        try:
+            grpc.channel_ready_future(self._channel).result(_CONNECT_SECONDS)
+        except grpc.FutureTimeoutError:
+            raise errors.UnavailableError(
+                None,
+                None,
+                f"No task answers at {self._address}. Is it running, and does it speak TLS as this "
+                "process does?",
+            ) from None
+
+    def call(
+        self, name: str, request: Any, find: Any = None, context: StepContext | None = None
+    ) -> Any:
+        """A reply; the error is the one that the task has met. ``context`` may stop the call."""
+        future = self._calls[name].future(request, metadata=self._metadata)
+        try:
+            if context is not None:
+                context.on_arrival = lambda: future.cancel() if context.cancelled else None
+                if context.cancelled is not None:
+                    future.cancel()
+            return future.result()
+        except grpc.FutureCancelledError:
+            why = context.cancelled if context is not None else "the call was cancelled"
+            raise errors.CancelledError(None, None, f"The step was cancelled: {why}") from None
+        except grpc.RpcError as error:
+            raise self._error(error, find) from None
+        except BaseException:
+            future.cancel()
+            raise
+        finally:
+            if context is not None:
+                context.on_arrival = None
+
+    def _error(self, error: Any, find: Any) -> errors.OpError:
+        for key, value in error.trailing_metadata() or ():
+            if key == FAILURE:
+                return error_from(value, find)
+        code = error.code().value[0]
+        kind = errors.exception_type_from_error_code(code) if code else errors.UnknownError
+        return kind(None, None, f"{self._address}: {error.details()}")
+
+    def attach(self, session: int) -> Any:
+        """Tells the task that this client lives; what is returned has to be cancelled."""
+        attach = self._channel.unary_stream(
+            f"/{SERVICE}/Attach",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=messages.Empty.FromString,
+        )
+        stream = attach(messages.SessionRequest(session=session), metadata=self._metadata)
+        next(stream)
+        return stream
+
+    def close(self) -> None:
+        """Hangs up."""
+        self._channel.close()
+
+
+def _credentials(security: Security) -> Any:
+    def content(path: str) -> bytes | None:
+        if not path:
+            return None
+        with open(path, "rb") as file:
+            return file.read()
+
+    return grpc.ssl_channel_credentials(
+        content(security.authority or security.certificate),
+        content(security.key or security.certificate) if security.certificate else None,
+        content(security.certificate),
+    )
+
+
+class RemoteBackend:
+    """A session on a task of another process."""
+
+    def __init__(self, address: str, graph: Graph, config: Any) -> None:
+        self._client = Client(address)
+        self._graph = graph
+        self.resources = Resources()
+        # Guards the version: one thread extends the graph at a time.
+        self._lock = threading.Lock()
+        request = messages.CreateSessionRequest(version=VERSION)
+        request.graph_def = graph.as_graph_def(add_shapes=True).SerializeToString()
+        if config is not None:
+            request.config = config.SerializeToString()
+        self._client.connect()
+        reply = self._client.call("CreateSession", request)
+        self.session = reply.session
+        self._version = reply.graph_version
+        self._attached = self._client.attach(self.session)
+
+    def call(self, name: str, request: Any, context: StepContext | None = None) -> Any:
+        """A reply to a call of this session."""
+        return self._client.call(name, request, self._graph._by_name.get, context)
+
+    def _extend(self) -> None:
+        with self._lock:
+            count = len(self._graph.get_operations())
+            if count == self._version:
+                return
+            request = messages.ExtendSessionRequest(
+                session=self.session, graph_version=self._version
+            )
+            written = self._graph.as_graph_def(from_version=self._version, add_shapes=True)
+            request.graph_def = written.SerializeToString()
+            self._version = self.call("ExtendSession", request).graph_version
+
+    def plan(
+        self,
+        fetches: Sequence[Tensor],
+        targets: Sequence[Operation],
+        feeds: Sequence[Tensor],
+        done: Collection[Operation],
+        precision: Any,
+    ) -> RemotePlan:
+        if done:
+            raise errors.UnimplementedError(
+                None,
+                None,
+                "A partial run on a task of another process is made with the protocol's "
+                "PartialRunSetup; make this session on a server of this process",
+            )
+        self._extend()
+        request = messages.MakeCallableRequest(
+            session=self.session,
+            feeds=[tensor.name for tensor in feeds],
+            fetches=[tensor.name for tensor in fetches],
+            targets=[op.name for op in targets],
+        )
+        return RemotePlan(self, self.call("MakeCallable", request).callable)
+
+    def list_devices(self) -> list[LogicalDevice]:
+        """The devices of the cluster."""
+        reply = self.call("ListDevices", messages.SessionRequest(session=self.session))
+        return [
+            LogicalDevice(
+                device.name,
+                device.type,
+                parsed_device(device.name).device_index or 0,
+                device.memory,
+                incarnation=device.incarnation,
+            )
+            for device in reply.devices
+        ]
+
+    def close(self) -> None:
+        """Closes the session there."""
+        with contextlib.suppress(errors.OpError):
+            self.call("CloseSession", messages.SessionRequest(session=self.session))
+        self._attached.cancel()
+        self._client.close()
+
+
+class RemotePlan:
+    """A step that another process has prepared."""
+
+    def __init__(self, backend: RemoteBackend, number: int) -> None:
+        self._backend = backend
+        self._number = number
+
+    def run(self, feeds: list[Any], context: StepContext) -> list[Any]:
+        """The fetched values."""
+        request = messages.RunCallableRequest(session=self._backend.session, callable=self._number)
+        for value in feeds:
+            to_message(value, request.feeds.add())
+        if context.deadline is not None:
+            request.timeout_ms = max(int(context.patience(1e9) * 1000), 1)
+        request.trace = context.observer is not None
+        reply = self._backend.call("RunCallable", request, context)
+        if reply.run_metadata:
+            context.observer.add_metadata(reply.run_metadata)
+        return [_writable(from_message(value)) for value in reply.values]
+
+    def device_of(self, op: Operation) -> LogicalDevice:
+        """Known there only."""
+        return LogicalDevice(op.device or "/device:CPU:0", "CPU", 0)
+
+    def device_error(self, error: Exception) -> errors.OpError:
+        """There is no device here that a step uses."""
+        return errors.InternalError(None, None, str(error))
+
+    def add_partition_graphs(self, run_metadata: Any) -> None:
+        """They are known there only."""
+
+
+def _writable(value: Any) -> Any:
+    return value[()] if value.ndim == 0 else value.copy()
+
+
+def reset(address: str, containers: Sequence[str], config: Any) -> None:
+    """Clears containers of a cluster."""
+    client = Client(address)
+    try:
+        client.call("Reset", messages.ResetRequest(containers=list(containers)))
+    finally:
+        client.close()
+
+
+def status(address: str) -> str:
+    """What a task is doing, as JSON."""
+    client = Client(address)
+    try:
+        return client.call("Status", messages.Empty()).json
+    finally:
+        client.close()

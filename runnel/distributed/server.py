@@ -1,0 +1,332 @@
+"""``tf.train.Server``: a task of a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from runnel.distributed import wire
+from runnel.distributed.cluster_spec import ClusterSpec, task_name
+from runnel.distributed.health import DEADLINE_SECONDS
+from runnel.distributed.master import MasterSession
+from runnel.distributed.peers import Peers, TaskIdentity
+from runnel.distributed.protocol.worker_pb2 import Envelope, Question
+from runnel.distributed.security import Security, is_loopback, split_address
+from runnel.distributed.server_def import ServerDef
+from runnel.distributed.status import status_of
+from runnel.distributed.transport.listener import Listener
+from runnel.distributed.worker_host import WorkerHost
+from runnel.graph import errors
+from runnel.graph.device_set import LOCAL_TASK, DeviceSet
+from runnel.runtime.devices.devices import session_devices
+from runnel.runtime.devices.session_devices import SessionDevices
+
+logger = logging.getLogger("runnel")
+
+MOST_BYTES = 1 << 40
+"""What the values of one message may take, unless ``RUNNEL_MOST_MESSAGE_BYTES`` says otherwise."""
+_ANSWER_SECONDS = 60.0
+
+_servers: weakref.WeakValueDictionary[str, Server] = weakref.WeakValueDictionary()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """A question that another task has yet to answer."""
+
+    number: int
+    channel: Any
+    answer: Future[bytes] = field(default_factory=Future)
+
+
+class Server:
+    """A task: it holds state, runs parts of steps, and is the master of the sessions made on it.
+
+    Example:
+        >>> cluster = tf.train.ClusterSpec({"ps": ["localhost:2222"], "worker": ["localhost:2223"]})
+        >>> server = tf.train.Server(cluster, job_name="ps", task_index=0)
+        >>> server.join()
+    """
+
+    def __init__(
+        self,
+        server_or_cluster_def: Any,
+        job_name: str | None = None,
+        task_index: int | None = None,
+        protocol: str | None = None,
+        config: Any = None,
+        start: bool = True,
+    ) -> None:
+        definition = _definition(server_or_cluster_def, job_name, task_index, protocol, config)
+        self._server_def = definition
+        self._cluster = ClusterSpec(definition.cluster)
+        self.task = task_name(definition.job_name, definition.task_index)
+        self.addresses = self._cluster.addresses()
+        self._security = Security.from_environment()
+        config = definition.default_session_config
+        devices = _devices_of(self.task, config)
+        host, port = split_address(self.addresses[self.task])
+        self._security.require_allowed(host)
+        deadline = float(os.environ.get("RUNNEL_HEARTBEAT_SECONDS") or DEADLINE_SECONDS)
+        most = int(os.environ.get("RUNNEL_MOST_MESSAGE_BYTES") or MOST_BYTES)
+        me = TaskIdentity(self.task, tuple(devices))
+        self.devices = DeviceSet([replace(d, incarnation=me.incarnation) for d in devices])
+        self.peers = Peers(me, self._security, self._receive, self._lost, deadline, most)
+        self.host = WorkerHost(
+            self.task,
+            SessionDevices(self.devices, bool(config.allow_soft_placement)),
+            self._say,
+            self._ship,
+        )
+        self.masters: dict[int, MasterSession] = {}
+        self._questions: dict[int, _Asked] = {}
+        self._question_numbers = itertools.count(1)
+        self._service: Any = None
+        self._service_lock = threading.Lock()
+        try:
+            self._listener = Listener(
+                _bound(host), port, me.local_name, self._security, self.peers.greet, self._grpc_path
+            )
+        except OSError as error:
+            raise errors.UnknownError(
+                None,
+                None,
+                f"{self.task} cannot listen on {self.addresses[self.task]}: {error}. Another "
+                "program may be using the port",
+            ) from error
+        address = f"{host}:{self._listener.port}"
+        self.addresses[self.task] = address
+        self.target = f"grpc://{address}"
+        self._started = False
+        self._ended = threading.Event()
+        _servers[address] = self
+        self.peers.listen_here(address)
+        if start:
+            self.start()
+
+    @property
+    def server_def(self) -> Any:
+        """The ``ServerDef`` of this task."""
+        return self._server_def
+
+    @property
+    def cluster(self) -> ClusterSpec:
+        return self._cluster
+
+    def start(self) -> None:
+        """Begins to answer; a server that runs already is left as it is."""
+        if self._started:
+            return
+        self._started = True
+        self._listener.start()
+        threading.Thread(target=self._watch, name="runnel-health", daemon=True).start()
+        logger.info("%s is at %s", self.task, self.target)
+
+    def join(self) -> None:
+        """Waits until the server is stopped: for ever, in most programs."""
+        while not self._ended.wait(1.0):  # in pieces, so that an interrupt is seen
+            pass
+
+    def drain(self, seconds: float) -> None:
+        """Takes no more connections, and waits until nothing runs, but no longer than that."""
+        self._listener.close()
+        limit = time.monotonic() + seconds
+        while time.monotonic() < limit and not self._ended.wait(0.05):
+            if not self.host.runs and not any(m.running for m in self.masters.values()):
+                return
+
+    def stop(self) -> None:
+        """Ends the task: its sessions fail elsewhere, its state is gone."""
+        if self._ended.is_set():
+            return
+        self._ended.set()
+        why = f"{self.task} was stopped"
+        for master in list(self.masters.values()):
+            master.close(why)
+        self._listener.close()
+        with self._service_lock:
+            if self._service is not None:
+                self._service.stop()
+        self.peers.close(why)
+        self.host.close(why)
+
+    @staticmethod
+    def create_local_server(config: Any = None, start: bool = True) -> Server:
+        """A cluster of one task in this process."""
+        return Server({"localhost": ["localhost:0"]}, "localhost", 0, config=config, start=start)
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.stop()
+
+    # Messages -------------------------------------------------------------------------------
+
+    def _receive(self, channel: Any, envelope: Envelope, values: list[Any]) -> None:
+        kind = envelope.WhichOneof("content")
+        if kind == "ended":
+            ended = envelope.ended
+            master = self.masters.get(ended.session)
+            if master is not None:
+                count = len(ended.fetches)
+                master.ended(ended, values[:count])
+                if count < len(values):
+                    last = Envelope()
+                    last.bundle.CopyFrom(ended.last)
+                    self.host.receive(channel, last, values[count:])
+        elif kind == "ping":
+            if not envelope.ping.answers_ns:
+                answer = Envelope()
+                answer.ping.sent_ns = time.time_ns()
+                answer.ping.answers_ns = envelope.ping.sent_ns
+                channel.send(answer, wait=False)
+        elif kind == "question":
+            threading.Thread(
+                target=self._answer, args=(channel, envelope.question), daemon=True
+            ).start()
+        elif kind == "answer":
+            asked = self._questions.pop(envelope.answer.number, None)
+            if asked is not None:
+                if envelope.answer.HasField("failure"):
+                    asked.answer.set_exception(wire.error_of(envelope.answer.failure))
+                else:
+                    asked.answer.set_result(envelope.answer.content)
+        else:
+            self.host.receive(channel, envelope, values)
+
+    def _answer(self, channel: Any, question: Question) -> None:
+        envelope = Envelope()
+        answer = envelope.answer
+        answer.number = question.number
+        try:
+            if question.about == "ready":
+                pass  # what was said before on the same channel has been done
+            elif question.about == "reset":
+                self.host.state.clear(list(question.names) or None)
+            elif question.about == "status":
+                answer.content = status_of(self).encode()
+            else:
+                raise errors.UnimplementedError(
+                    None, None, f"{self.task} does not understand {question.about!r}"
+                )
+        except Exception as error:  # noqa: BLE001 (told to who asked)
+            answer.failure.CopyFrom(wire.failure_of(error, self.task))
+        with contextlib.suppress(errors.OpError):
+            channel.send(envelope)
+
+    def question(self, channel: Any, about: str, names: Sequence[str] = ()) -> _Asked:
+        """Asks another task something; :meth:`answer_of` gives the answer."""
+        number = next(self._question_numbers)
+        asked = _Asked(number, channel)
+        self._questions[number] = asked
+        envelope = Envelope()
+        envelope.question.CopyFrom(Question(number=number, about=about, names=list(names)))
+        channel.send(envelope)
+        return asked
+
+    def answer_of(self, asked: _Asked) -> bytes:
+        """What another task has answered; waits for it."""
+        try:
+            return asked.answer.result(_ANSWER_SECONDS)
+        except TimeoutError:
+            raise errors.DeadlineExceededError(
+                None, None, f"{asked.channel.task} has not answered for {_ANSWER_SECONDS:g} s"
+            ) from None
+        finally:
+            self._questions.pop(asked.number, None)
+
+    def _say(self, channel: Any, envelope: Envelope, values: Sequence[Any], wait: bool) -> None:
+        channel.send(envelope, values, wait)
+
+    def _ship(
+        self, task: str, address: str, envelope: Envelope, values: list[Any], wait: bool
+    ) -> None:
+        known = self.addresses.get(task, address)
+        self.peers.channel(task, known or address, self.peers.deadline).send(envelope, values, wait)
+
+    def _lost(self, channel: Any, error: Exception) -> None:
+        for number, asked in list(self._questions.items()):
+            if asked.channel is channel and self._questions.pop(number, None) is not None:
+                asked.answer.set_exception(error)
+        for master in list(self.masters.values()):
+            master.lost(channel, error)
+        self.host.lost(channel, f"its master {channel.task} is lost")
+
+    def _watch(self) -> None:
+        interval = self.peers.deadline / 8
+        while not self._ended.wait(interval):
+            self.peers.tick()
+
+    # Clients --------------------------------------------------------------------------------
+
+    def _grpc_path(self) -> str:
+        """Starts what answers clients of other processes; the path of its local socket."""
+        from runnel.distributed.service import ClientService
+
+        with self._service_lock:
+            if self._service is None:
+                self._service = ClientService(self, self._security)
+            return self._service.path
+
+
+def server_at(address: str) -> Server | None:
+    """The server of this process at an address, if it is one of its."""
+    host, port = split_address(address)
+    found = _servers.get(f"{host}:{port}")
+    if found is None and is_loopback(host):
+        for other, server in list(_servers.items()):
+            if split_address(other)[1] == port and is_loopback(split_address(other)[0]):
+                return server
+    return found
+
+
+def _definition(
+    given: Any, job_name: str | None, task_index: int | None, protocol: str | None, config: Any
+) -> Any:
+    """The ``ServerDef`` that TensorFlow's arguments mean."""
+    definition = ServerDef()
+    if isinstance(given, ServerDef):
+        definition.CopyFrom(given)
+    else:
+        definition.cluster.CopyFrom(ClusterSpec(given).as_cluster_def())
+    if job_name is not None:
+        definition.job_name = job_name
+    if task_index is not None:
+        definition.task_index = task_index
+    definition.protocol = protocol or definition.protocol or "grpc"
+    if config is not None:
+        definition.default_session_config.MergeFrom(config)
+    if definition.protocol != "grpc":
+        raise errors.NotFoundError(
+            None,
+            None,
+            f"There is no protocol {definition.protocol!r}; 'grpc' chooses the fastest transport "
+            "for each pair of tasks",
+        )
+    cluster = ClusterSpec(definition.cluster)
+    if not definition.job_name:
+        if len(cluster.jobs) != 1:
+            raise ValueError(f"job_name must be one of the cluster's jobs: {cluster.jobs}")
+        definition.job_name = cluster.jobs[0]
+    cluster.task_address(definition.job_name, definition.task_index)
+    return definition
+
+
+def _devices_of(task: str, config: Any) -> list[Any]:
+    local = session_devices(config.device_count, config.gpu_options.visible_device_list)
+    return [replace(device, name=device.name.replace(LOCAL_TASK, task)) for device in local]
+
+
+def _bound(host: str) -> str:
+    """The address to listen on: the one that is named if it is loopback, else all of them."""
+    if is_loopback(host):
+        return "127.0.0.1" if host == "localhost" else host
+    return "0.0.0.0"  # noqa: S104 (it was checked that this is wanted)

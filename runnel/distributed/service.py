@@ -1,0 +1,335 @@
+"""What answers clients of other processes: sessions on this task's master, over gRPC.
+
+The server listens on a local socket only; the task's listener passes on what comes from elsewhere,
+after TLS. ``docs/cluster-protocol.md`` describes the protocol.
+"""
+
+from __future__ import annotations
+
+import hmac
+import itertools
+import os
+import secrets
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from runnel.distributed.client_values import FAILURE, failure_bytes, from_message, to_message
+from runnel.distributed.master import MasterSession
+from runnel.distributed.protocol import client_pb2 as messages
+from runnel.distributed.security import Security
+from runnel.distributed.status import status_of
+from runnel.graph import errors
+from runnel.graph.graph import Graph
+from runnel.graph.import_graph_def import extend_graph
+from runnel.graph.operation import Operation, Tensor
+from runnel.runtime.schedule.tracing import StepTracer
+from runnel.runtime.session.feeds import check_feed
+from runnel.runtime.session.partial_run import PartialRun
+from runnel.runtime.session.session import Session
+
+VERSION = 1
+SERVICE = "runnel.client.Sessions"
+_MOST_CALLS = 4096
+"""Calls that may wait at once; each has a thread while it does."""
+_KEEPALIVE_MS = 5000
+
+
+class ClientSession:
+    """A client's session: its graph, and a session on this task's master."""
+
+    def __init__(self, server: Any, config: bytes, graph_def: bytes) -> None:
+        from tensorboard.compat.proto.config_pb2 import ConfigProto
+
+        self.graph = Graph()
+        self.extend(graph_def)
+        self.session = Session(server.target, self.graph, ConfigProto.FromString(config))
+        self.callables: dict[int, Any] = {}
+        self.partial_runs: dict[int, PartialRun] = {}
+
+    def extend(self, graph_def: bytes) -> None:
+        """Adds operations; those that are there already may be inputs."""
+        from tensorboard.compat.proto.graph_pb2 import GraphDef
+
+        if not graph_def:
+            return
+        extend_graph(self.graph, GraphDef.FromString(graph_def))
+
+    @property
+    def version(self) -> int:
+        return len(self.graph.get_operations())
+
+    def close(self) -> None:
+        self.session.close()
+
+
+class ClientService:
+    """The gRPC server of a task."""
+
+    def __init__(self, server: Any, security: Security) -> None:
+        self._task = server
+        self._token = security.token
+        self._sessions: dict[int, ClientSession] = {}
+        self._numbers = itertools.count(1)
+        self._folder = tempfile.mkdtemp(prefix="runnel-")  # for this user only
+        self.path = os.path.join(self._folder, "clients")
+        self._threads = ThreadPoolExecutor(_MOST_CALLS, "runnel-client")
+        self._server = grpc.server(
+            self._threads,
+            options=[
+                ("grpc.max_receive_message_length", -1),
+                ("grpc.max_send_message_length", -1),
+                ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
+                ("grpc.keepalive_timeout_ms", _KEEPALIVE_MS),
+                ("grpc.keepalive_permit_without_calls", 1),
+                ("grpc.http2.max_pings_without_data", 0),
+            ],
+        )
+        handlers: dict[str, tuple[Any, Any]] = {
+            "CreateSession": (self._create, messages.CreateSessionRequest),
+            "ExtendSession": (self._extend, messages.ExtendSessionRequest),
+            "Run": (self._run, messages.RunRequest),
+            "MakeCallable": (self._make_callable, messages.MakeCallableRequest),
+            "RunCallable": (self._run_callable, messages.RunCallableRequest),
+            "ReleaseCallable": (self._release_callable, messages.ReleaseCallableRequest),
+            "PartialRunSetup": (self._partial_run_setup, messages.PartialRunSetupRequest),
+            "ListDevices": (self._list_devices, messages.SessionRequest),
+            "CloseSession": (self._close, messages.SessionRequest),
+            "Reset": (self._reset, messages.ResetRequest),
+            "Status": (self._status, messages.Empty),
+        }
+        rpcs = {
+            name: grpc.unary_unary_rpc_method_handler(
+                self._answering(handler),
+                request_deserializer=kind.FromString,
+                response_serializer=lambda reply: reply.SerializeToString(),
+            )
+            for name, (handler, kind) in handlers.items()
+        }
+        rpcs["Attach"] = grpc.unary_stream_rpc_method_handler(
+            self._attach,
+            request_deserializer=messages.SessionRequest.FromString,
+            response_serializer=lambda reply: reply.SerializeToString(),
+        )
+        handler = grpc.method_handlers_generic_handler(SERVICE, rpcs)
+        self._server.add_generic_rpc_handlers((handler,))
+        self._server.add_insecure_port(f"unix:{self.path}")
+        self._server.start()
+
+    def stop(self) -> None:
+        """Ends all sessions."""
+        self._server.stop(0).wait()
+        self._threads.shutdown(wait=False)
+        for session in list(self._sessions.values()):
+            session.close()
+        Path(self.path).unlink(missing_ok=True)
+        Path(self._folder).rmdir()
+
+    def _answering(self, handler: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        """``handler`` with errors as the protocol has them."""
+
+        def answer(request: Any, context: Any) -> Any:
+            self._require_token(context)
+            try:
+                return handler(request, context)
+            except Exception as error:  # noqa: BLE001 (told to the client)
+                if isinstance(error, ValueError | TypeError | KeyError):
+                    error = errors.InvalidArgumentError(None, None, str(error))
+                code, text, whole = failure_bytes(error, self._task.task)
+                context.set_trailing_metadata([(FAILURE, whole)])
+                context.abort(_STATUS.get(code, grpc.StatusCode.UNKNOWN), text[:4000])
+
+        return answer
+
+    def _require_token(self, context: Any) -> None:
+        if not self._token:
+            return
+        given = dict(context.invocation_metadata()).get("authorization", "")
+        if not hmac.compare_digest(given.encode(), b"Bearer " + self._token):
+            context.abort(
+                grpc.StatusCode.UNAUTHENTICATED,
+                "the token is not this cluster's (RUNNEL_CLUSTER_TOKEN)",
+            )
+
+    def _session(self, number: int) -> ClientSession:
+        session = self._sessions.get(number)
+        if session is None:
+            raise errors.AbortedError(
+                None,
+                None,
+                f"{self._task.task} does not know this session: it was closed, or the task was "
+                "started anew. Make a new session",
+            )
+        return session
+
+    # Calls ----------------------------------------------------------------------------------
+
+    def _create(self, request: Any, context: Any) -> Any:
+        if request.version != VERSION:
+            raise errors.UnimplementedError(
+                None,
+                None,
+                f"{self._task.task} speaks version {VERSION} of the protocol, not "
+                f"{request.version}",
+            )
+        session = ClientSession(self._task, request.config, request.graph_def)
+        number = secrets.randbits(63) | 1
+        self._sessions[number] = session
+        return messages.CreateSessionReply(session=number, graph_version=session.version)
+
+    def _extend(self, request: Any, context: Any) -> Any:
+        session = self._session(request.session)
+        if request.graph_version != session.version:
+            raise errors.AbortedError(
+                None,
+                None,
+                f"The session's graph has {session.version} operations here and "
+                f"{request.graph_version} at the client",
+            )
+        session.extend(request.graph_def)
+        return messages.ExtendSessionReply(graph_version=session.version)
+
+    def _run(self, request: Any, context: Any) -> Any:
+        session = self._session(request.session)
+        graph = session.graph
+        fetches = [_tensor(graph, name) for name in request.fetches]
+        targets = [_operation(graph, name) for name in request.targets]
+        feeds = {_tensor(graph, feed.name): from_message(feed.value) for feed in request.feeds}
+        if request.partial_run:
+            partial = session.partial_runs.get(request.partial_run)
+            if partial is None:
+                raise errors.InvalidArgumentError(None, None, "There is no such partial run")
+            values = partial.run(session.session, [*fetches, *targets], feeds)
+            return _reply(values[: len(fetches)], None)
+        prepared, _ = session.session._prepare([*fetches, *targets], dict.fromkeys(feeds))
+        values = [check_feed(tensor, feeds[tensor]) for tensor in prepared.feeds]
+        return self._stepped(session, prepared, values, len(fetches), request, context)
+
+    def _make_callable(self, request: Any, context: Any) -> Any:
+        session = self._session(request.session)
+        graph = session.graph
+        feeds = [_tensor(graph, name) for name in request.feeds]
+        fetches = [_tensor(graph, name) for name in request.fetches]
+        targets = [_operation(graph, name) for name in request.targets]
+        prepared, _ = session.session._prepare([*fetches, *targets], dict.fromkeys(feeds))
+        number = next(self._numbers)
+        places = [feeds.index(tensor) for tensor in prepared.feeds]
+        session.callables[number] = prepared, feeds, places, len(fetches)
+        return messages.MakeCallableReply(callable=number)
+
+    def _run_callable(self, request: Any, context: Any) -> Any:
+        session = self._session(request.session)
+        if request.callable not in session.callables:
+            raise errors.InvalidArgumentError(None, None, "There is no such callable")
+        prepared, feeds, places, count = session.callables[request.callable]
+        if len(request.feeds) != len(feeds):
+            raise errors.InvalidArgumentError(
+                None, None, f"The callable takes {len(feeds)} values, not {len(request.feeds)}"
+            )
+        values = [check_feed(feeds[i], from_message(request.feeds[i])) for i in places]
+        return self._stepped(session, prepared, values, count, request, context)
+
+    def _stepped(
+        self,
+        session: ClientSession,
+        prepared: Any,
+        feeds: list[Any],
+        count: int,
+        request: Any,
+        call: Any,
+    ) -> Any:
+        """Runs a step that ends when the client hangs up."""
+        deadline = time.monotonic() + request.timeout_ms / 1000 if request.timeout_ms else None
+        tracer = StepTracer(prepared.plan.device_of) if request.trace else None
+        step = session.session._steps.begin(deadline, tracer)
+        try:
+            if not call.add_callback(lambda: step.cancel("its client has given it up")):
+                step.cancel("its client has given it up")
+            values = prepared.plan.run(feeds, step)
+        finally:
+            session.session._steps.end(step)
+        return _reply(prepared.fetched(values)[:count], tracer)
+
+    def _release_callable(self, request: Any, context: Any) -> Any:
+        self._session(request.session).callables.pop(request.callable, None)
+        return messages.Empty()
+
+    def _partial_run_setup(self, request: Any, context: Any) -> Any:
+        session = self._session(request.session)
+        graph = session.graph
+        fetches: list[Any] = [_tensor(graph, name) for name in request.fetches]
+        fetches += [_operation(graph, name) for name in request.targets]
+        feeds = [_tensor(graph, name) for name in request.feeds]
+        number = next(self._numbers)
+        session.partial_runs[number] = PartialRun(session.session, fetches, feeds)
+        return messages.PartialRunSetupReply(partial_run=number)
+
+    def _list_devices(self, request: Any, context: Any) -> Any:
+        reply = messages.ListDevicesReply()
+        for device in self._session(request.session).session.list_devices():
+            reply.devices.add(
+                name=device.name,
+                type=device.device_type,
+                memory=device.memory_limit_bytes,
+                incarnation=device.incarnation,
+            )
+        return reply
+
+    def _close(self, request: Any, context: Any) -> Any:
+        session = self._sessions.pop(request.session, None)
+        if session is not None:
+            session.close()
+        return messages.Empty()
+
+    def _attach(self, request: Any, context: Any) -> Any:
+        """Stays until the client goes, or the session is closed."""
+        self._require_token(context)
+        gone = threading.Event()
+        if context.add_callback(gone.set):
+            yield messages.Empty()
+            while not gone.wait(1.0) and request.session in self._sessions:
+                pass
+        self._close(request, context)
+
+    def _reset(self, request: Any, context: Any) -> Any:
+        session = MasterSession(self._task, None)
+        try:
+            session.reset(list(request.containers))
+        finally:
+            session.close()
+        return messages.Empty()
+
+    def _status(self, request: Any, context: Any) -> Any:
+        return messages.StatusReply(json=status_of(self._task))
+
+
+def _tensor(graph: Graph, name: str) -> Tensor:
+    found: Any = graph.as_graph_element(name, allow_operation=False)
+    return found
+
+
+def _operation(graph: Graph, name: str) -> Operation:
+    found: Any = graph.as_graph_element(name, allow_tensor=False)
+    return found
+
+
+def _reply(values: Sequence[Any], tracer: StepTracer | None) -> Any:
+    reply = messages.RunReply()
+    for value in values:
+        to_message(value, reply.values.add())
+    if tracer is not None:
+        from tensorboard.compat.proto.config_pb2 import RunMetadata
+
+        metadata = RunMetadata()
+        tracer.fill(metadata)
+        reply.run_metadata = metadata.SerializeToString()
+    return reply
+
+
+_STATUS = {code.value[0]: code for code in grpc.StatusCode}

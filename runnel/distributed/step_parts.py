@@ -1,0 +1,236 @@
+"""A step over several tasks: its parts, and running them together.
+
+The first *cause* of a failure is what the caller gets, not the cancellations that it provokes. A
+step ends when all its parts have: nothing of it goes on behind the caller's back, unless a task
+cannot be reached.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from runnel.distributed import wire
+from runnel.distributed.protocol.worker_pb2 import Envelope, Run
+from runnel.graph import errors
+from runnel.graph.device_set import LogicalDevice
+from runnel.graph.operation import Operation, Tensor
+from runnel.passes.program.program import Node
+from runnel.runtime.schedule.plan import own_values
+from runnel.runtime.state.step_context import StepContext
+
+if TYPE_CHECKING:
+    from runnel.distributed.master import MasterSession
+
+_GRACE_SECONDS = 2.0
+"""For how long a failed step waits for its other parts to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepPart:
+    """A part that a task has been given: what it is fed, and the numbers of what it gives."""
+
+    number: int
+    task: str
+    feeds: tuple[Tensor, ...]
+    gives: tuple[int, ...]
+
+
+class ClusterPlan:
+    """A step of one signature, prepared on all its tasks."""
+
+    def __init__(
+        self,
+        session: MasterSession,
+        parts: Sequence[StepPart],
+        feeds: Sequence[Tensor],
+        feed_numbers: Sequence[int],
+        fetch_numbers: Sequence[int],
+        fetches: Sequence[Tensor],
+        device_of: Mapping[Node, LogicalDevice],
+    ) -> None:
+        self.session = session
+        own = session.server.task
+        places = {tensor: i for i, tensor in enumerate(feeds)}
+        self.remote = [(p, [places[t] for t in p.feeds]) for p in parts if p.task != own]
+        mine = [(p, [places[t] for t in p.feeds]) for p in parts if p.task == own]
+        self.mine = mine[0] if mine else None
+        self._feed_numbers = feed_numbers
+        self._fetch_numbers = fetch_numbers
+        self.fetches = fetches
+        self._device_of = {node.op: device for node, device in device_of.items()}
+
+    def run(self, feeds: list[Any], context: StepContext) -> list[Any]:
+        """The fetched values."""
+        step = ClusterStep(self, context)
+        values = step.run(feeds)
+        for number, value in zip(self._feed_numbers, feeds, strict=True):
+            values.setdefault(number, value)
+        return own_values([values[number] for number in self._fetch_numbers])
+
+    def device_of(self, op: Operation) -> LogicalDevice:
+        """Where ``op`` runs."""
+        return self._device_of.get(op, self.session.devices.default)
+
+    def device_error(self, error: Exception) -> errors.OpError:
+        """The error for a device of this task that failed while nobody was waiting for it."""
+        return errors.InternalError(None, None, f"A device failed: {error}")
+
+    def add_partition_graphs(self, run_metadata: Any) -> None:
+        """Parts have been sent; they are not kept."""
+
+    def find(self, name: str) -> Operation | None:
+        """The user's operation of a name."""
+        graph = self.fetches[0].graph if self.fetches else None
+        return None if graph is None else graph._by_name.get(name)
+
+
+class ClusterStep:
+    """One run of a step over its tasks."""
+
+    def __init__(self, plan: ClusterPlan, context: StepContext) -> None:
+        self._plan = plan
+        self._session = plan.session
+        self.context = context
+        # Guards what follows, which readers' threads change.
+        self._lock = threading.Lock()
+        self._values: dict[int, Any] = {}
+        self._unended = {part.number: part for part, _ in plan.remote}
+        self._cause: errors.OpError | None = None
+        self._consequence: errors.OpError | None = None
+        self._number = 0
+        self._here: Any = None
+        self.stats: list[bytes] = []
+
+    def run(self, feeds: list[Any]) -> dict[int, Any]:
+        """What the parts give, by number."""
+        session, context = self._session, self.context
+        if session.closed is not None:
+            raise errors.CancelledError(None, None, f"The step was cancelled: {session.closed}")
+        self._number, oldest = session.begin(self)
+        try:
+            return self._run(feeds, oldest)
+        except BaseException as error:
+            self._stop(error)
+            cause = self._cause or self._consequence
+            if cause is not None and isinstance(error, errors.OpError) and error is not cause:
+                if not isinstance(error, errors.DeadlineExceededError):
+                    raise cause from None
+            raise
+        finally:
+            if self._here is not None:
+                session.server.host.end_here(self._here)
+            session.end(self._number)
+            context.rendezvous = None
+
+    def _run(self, feeds: list[Any], oldest: int) -> dict[int, Any]:
+        session, context, plan = self._session, self.context, self._plan
+        trace = context.observer is not None
+        mine = plan.mine
+        if mine is not None:
+            part, places = mine
+            self._here = session.server.host.begin_here(
+                Run(session=session.number, part=part.number, step=self._number, oldest=oldest)
+            )
+            if self._here is None:
+                raise errors.CancelledError(None, None, "The step was cancelled: it is over")
+        for remote, remote_places in plan.remote:
+            envelope = Envelope()
+            run = envelope.run
+            run.session, run.part, run.step = session.number, remote.number, self._number
+            run.oldest, run.trace = oldest, trace
+            for _ in remote_places:
+                run.feeds.add()
+            session.channel(remote.task).send(envelope, [feeds[i] for i in remote_places])
+        if mine is not None:
+            found = session.server.host.run_here(self._here, [feeds[i] for i in places], context)
+            self._values.update(zip(part.gives, found, strict=True))
+        if plan.remote:
+            context.sleep_until(self._is_over, "The step's part on another task")
+        if self._cause is not None or self._consequence is not None:
+            raise self._cause or self._consequence  # type: ignore[misc]
+        if trace:
+            self._add_stats()
+        return self._values
+
+    def _is_over(self) -> bool:
+        return not self._unended or self._cause is not None
+
+    def _add_stats(self) -> None:
+        for stats in self.stats:
+            self.context.observer.add_stats(stats)
+
+    def awaited(self) -> list[str]:
+        """The tasks whose parts have not ended."""
+        return [part.task for part in list(self._unended.values())]
+
+    # From readers' threads ------------------------------------------------------------------
+
+    def part_ended(self, message: Any, values: list[Any]) -> None:
+        """A part on another task has ended."""
+        with self._lock:
+            part = self._unended.pop(message.part, None)
+            if part is None:
+                return
+            if message.HasField("failure"):
+                error = wire.error_of(message.failure, self._plan.find)
+                self._note(error, message.failure.follows)
+            else:
+                self._values.update(zip(part.gives, values, strict=True))
+                if message.step_stats:
+                    self.stats.append(message.step_stats)
+        if self._cause is not None or not self._unended:
+            self._fail_here()
+
+    def task_lost(self, task: str, error: errors.OpError) -> None:
+        """A task cannot be reached any more."""
+        with self._lock:
+            lost = [n for n, part in self._unended.items() if part.task == task]
+            if not lost:
+                return
+            for number in lost:
+                del self._unended[number]
+            self._note(error, False)
+        self._fail_here()
+
+    def _note(self, error: errors.OpError, follows: bool) -> None:
+        if follows:
+            self._consequence = self._consequence or error
+        elif self._cause is None:
+            self._cause = error
+
+    def _fail_here(self) -> None:
+        """Tells the caller's thread; one that waits for a value that will not come fails."""
+        cause = self._cause or (self._consequence if not self._unended else None)
+        here = self._here
+        if cause is not None and here is not None:
+            here.rendezvous.abort(cause)
+        self.context.rouse()
+
+    # After a failure ------------------------------------------------------------------------
+
+    def _stop(self, error: BaseException) -> None:
+        """Stops the other parts, and waits a little for them."""
+        session = self._session
+        failure = wire.failure_of(error, session.server.task)
+        if not isinstance(error, Exception):
+            failure.code, failure.message = errors.CANCELLED, "the step was interrupted"
+        with self._lock:
+            if self._cause is None and isinstance(error, errors.OpError):
+                here = None if self._here is None else self._here.rendezvous.error
+                if error is not here and self._consequence is None:
+                    self._cause = error
+            unended = list(self._unended.values())
+        for part in unended:
+            envelope = Envelope()
+            envelope.abort.session, envelope.abort.step = session.number, self._number
+            envelope.abort.failure.CopyFrom(failure)
+            try:
+                session.channels[part.task].send(envelope, wait=False)
+            except errors.OpError:  # it is lost
+                with self._lock:
+                    self._unended.pop(part.number, None)
+        if isinstance(error, Exception):
+            self.context.linger(lambda: not self._unended, _GRACE_SECONDS)

@@ -1,0 +1,74 @@
+"""The rendezvous of a step over several tasks: what is for another task leaves in bundles.
+
+All values that one task owes another at a moment travel in one message: they leave when the step
+turns to something else than sending, or waits, or ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from runnel.distributed.protocol.worker_pb2 import Bundle, Envelope
+from runnel.graph.device import DeviceSpec, parsed_device
+from runnel.queues.rendezvous import Rendezvous
+
+Ship = Callable[[str, Envelope, list[Any]], None]
+"""Sends a message with values to the task of a name."""
+
+
+class StepRendezvous(Rendezvous):
+    """Where the values of one step on ``task`` meet, and leave."""
+
+    def __init__(self, task: str, session: int, step: int, ship: Ship) -> None:
+        super().__init__()
+        self._task = task
+        self._session = session
+        self._step = step
+        self._ship = ship
+        self._leaving: dict[str, list[tuple[str, Any]]] = {}
+        self._bundles = 0
+
+    def send(self, key: str, value: Any, to: str) -> None:
+        task = task_of(to)
+        if task == self._task:
+            self.put(key, value)
+            return
+        if self.error is not None:
+            raise self.error
+        self._leaving.setdefault(task, []).append((key, value))
+
+    def flush(self) -> None:
+        if not self._leaving:
+            return
+        leaving, self._leaving = self._leaving, {}
+        for task, values in leaving.items():
+            envelope = Envelope()
+            self._ship(task, envelope, self._fill(envelope.bundle, values))
+
+    def last_for(self, task: str) -> tuple[Bundle, list[Any]] | None:
+        """Takes what has yet to leave for ``task``, if there is anything, to be sent otherwise."""
+        values = self._leaving.pop(task, None)
+        if values is None:
+            return None
+        bundle = Bundle()
+        return bundle, self._fill(bundle, values)
+
+    def _fill(self, bundle: Bundle, values: list[tuple[str, Any]]) -> list[Any]:
+        bundle.session, bundle.step, bundle.number = self._session, self._step, self._bundles
+        self._bundles += 1
+        flat: list[Any] = []
+        for key, value in values:
+            together = value if type(value) is tuple else (value,)
+            for one in together:
+                bundle.values.add(key=key, together=len(together))
+                flat.append(one)
+        return flat
+
+
+@lru_cache(maxsize=4096)
+def task_of(device: str) -> str:
+    """The task that a device is of."""
+    spec = parsed_device(device)
+    return DeviceSpec(spec.job, spec.replica, spec.task).to_string()

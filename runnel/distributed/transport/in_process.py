@@ -1,0 +1,72 @@
+"""Channels between the tasks of one process: messages are handed over, values copied."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from runnel.distributed.protocol.worker_pb2 import Envelope
+from runnel.distributed.transport.connection import Received
+from runnel.graph.errors import UnavailableError
+from runnel.queues.rendezvous import DEAD
+
+
+class InProcessChannel:
+    """One side; a thread of its own hands over what the other side has sent."""
+
+    other: InProcessChannel
+
+    def __init__(self, receive: Received, lost: Callable[[Any, Exception], None]) -> None:
+        self.task = ""
+        self.incarnation = 0
+        self.heard = True
+        self.error: Exception | None = None
+        self._receive = receive
+        self._lost = lost
+        self._arrived: SimpleQueue[Any] = SimpleQueue()
+        self._ended = threading.Lock()  # taken once, by who ends the channel
+
+    def start(self) -> None:
+        """Begins to hand over."""
+        threading.Thread(
+            target=self._hand_over, name=f"runnel-reader-{self.task}", daemon=True
+        ).start()
+
+    def send(self, envelope: Envelope, values: Sequence[Any] = (), wait: bool = True) -> None:
+        if self.error is not None:
+            raise self.error
+        copies = [value if value is DEAD else np.array(np.asarray(value)) for value in values]
+        self.other._arrived.put((envelope, copies))
+
+    def _hand_over(self) -> None:
+        while (message := self._arrived.get()) is not None:
+            self.heard = True
+            try:
+                self._receive(self, *message)
+            except BaseException as error:
+                self.close(f"{type(error).__name__}: {error}")
+                raise
+
+    def close(self, why: str) -> None:
+        """Ends the channel; both sides are told."""
+        for side in (self, self.other):
+            if side._ended.acquire(blocking=False):
+                side.error = UnavailableError(
+                    None, None, f"The connection to {side.task} is lost: {why}"
+                )
+                side.error.task = side.task  # type: ignore[attr-defined]
+                side._arrived.put(None)
+                side._lost(side, side.error)
+
+
+def channel_pair(
+    ends: Sequence[tuple[Received, Callable[[Any, Exception], None]]],
+) -> tuple[InProcessChannel, InProcessChannel]:
+    """Two channels, each the other's end."""
+    first, second = [InProcessChannel(*end) for end in ends]
+    first.other, second.other = second, first
+    return first, second

@@ -1,0 +1,141 @@
+"""Where a task can be reached: one port for tasks, and for clients that speak gRPC.
+
+A connection's first bytes, or what TLS agreed upon, say which of the two it is. What a client says
+is passed on to a gRPC server behind a local socket, which is started when the first one comes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import ssl
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from runnel.distributed.security import PROTOCOL, Security
+from runnel.distributed.transport.connection import MAGIC
+from runnel.distributed.transport.stream import (
+    GREETING_SECONDS,
+    PlainStream,
+    Stream,
+    TlsStream,
+    is_same_user,
+)
+
+logger = logging.getLogger("runnel")
+
+_HTTP2 = b"PRI "
+_CHUNK = 1 << 18
+
+
+class Listener:
+    """Accepts connections on ``host:port`` and on the local socket ``local_name``."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        local_name: str,
+        security: Security,
+        greet: Callable[[Stream], None],
+        grpc_path: Callable[[], str],
+    ) -> None:
+        """``greet`` takes up a task's connection; ``grpc_path()`` starts the server of clients."""
+        self._security = security
+        self._tls = security.server_context()
+        self._greet = greet
+        self._grpc_path = grpc_path
+        self._sockets = [socket.create_server((host, port), family=_family(host), backlog=512)]
+        self.port: int = self._sockets[0].getsockname()[1]
+        if local_name:
+            local = socket.socket(socket.AF_UNIX)
+            local.bind(local_name)
+            local.listen(512)
+            self._sockets.append(local)
+        self._closed = False
+
+    def start(self) -> None:
+        """Begins to accept."""
+        for sock in self._sockets:
+            threading.Thread(
+                target=self._accept, args=(sock,), name="runnel-listener", daemon=True
+            ).start()
+
+    def _accept(self, listening: socket.socket) -> None:
+        while not self._closed:
+            try:
+                sock, _ = listening.accept()
+            except OSError as error:
+                if self._closed:
+                    return
+                logger.warning("A connection could not be accepted: %s", error)
+                continue
+            threading.Thread(
+                target=self._take_up, args=(sock,), name="runnel-greeting", daemon=True
+            ).start()
+
+    def _take_up(self, sock: socket.socket) -> None:
+        try:
+            sock.settimeout(GREETING_SECONDS)
+            if sock.family == socket.AF_UNIX:
+                if is_same_user(sock):
+                    self._greet(PlainStream(sock))
+                else:
+                    sock.close()
+            elif self._tls is not None:
+                stream = TlsStream(sock, self._tls, True, None)
+                if stream.protocol == PROTOCOL:
+                    self._greet(stream)
+                else:
+                    self._pass_on(stream)
+            else:
+                first = sock.recv(len(MAGIC), socket.MSG_PEEK | socket.MSG_WAITALL)
+                if first == MAGIC:
+                    self._greet(PlainStream(sock))
+                elif first == _HTTP2:
+                    self._pass_on(PlainStream(sock))
+                else:
+                    sock.close()
+        except (OSError, ssl.SSLError) as error:
+            logger.debug("A connection was refused: %s", error)
+            sock.close()
+
+    def _pass_on(self, client: Any) -> None:
+        """Passes bytes between a client and the gRPC server, until one of them hangs up."""
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(self._grpc_path())
+        client.limit(None)
+        behind = PlainStream(server)
+        pumps = [
+            threading.Thread(target=_pump, args=ends, name="runnel-client", daemon=True)
+            for ends in ((client, behind), (behind, client))
+        ]
+        for pump in pumps:
+            pump.start()
+
+    def close(self) -> None:
+        """Accepts no more."""
+        self._closed = True
+        for sock in self._sockets:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
+
+
+def _pump(source: Any, sink: Any) -> None:
+    buffer = memoryview(bytearray(_CHUNK))
+    try:
+        while count := source.receive(buffer):
+            sink.send(deque([buffer[:count]]), (), True)
+    except OSError:
+        pass
+    finally:
+        source.close()
+        sink.close()
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET

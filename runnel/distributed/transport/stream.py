@@ -1,0 +1,206 @@
+"""Bytes over a socket, plain or through TLS: what a connection is made of.
+
+A stream is read by one thread and written by one at a time; both may go on at once.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import os
+import socket
+import ssl
+import struct
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+GREETING_SECONDS = 10.0
+"""For how long either side may take to say who it is."""
+_MOST_BUFFERS = 64
+_MOST_DESCRIPTORS = 16
+_CHUNK = 1 << 18
+_RECEIVED = socket.SOL_SOCKET, getattr(socket, "SCM_RIGHTS", 1)
+
+Buffers = deque[memoryview]
+
+
+class Stream(Protocol):
+    """A connection's two directions."""
+
+    descriptors: deque[int]
+    """Open files that the other side has sent, in order (over a local socket only)."""
+
+    def send(self, buffers: Buffers, descriptors: Sequence[int], wait: bool) -> None:
+        """Sends ``buffers`` and takes them off the list; without ``wait``, what goes at once."""
+
+    def receive(self, into: memoryview) -> int:
+        """Waits for some bytes; 0 when the other side has closed."""
+
+    def limit(self, seconds: float | None) -> None:
+        """Sets for how long either direction may wait."""
+
+    def close(self) -> None:
+        """Ends both directions; who waits in them gets an error or the end."""
+
+
+class PlainStream:
+    """A TCP or local socket."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self.is_local = sock.family == getattr(socket, "AF_UNIX", None)
+        if not self.is_local:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.descriptors: deque[int] = deque()
+
+    def send(self, buffers: Buffers, descriptors: Sequence[int], wait: bool) -> None:
+        flags = 0 if wait else socket.MSG_DONTWAIT
+        attached = [(*_RECEIVED, array.array("i", descriptors))] if descriptors else []
+        while buffers:
+            batch = [buffers[i] for i in range(min(len(buffers), _MOST_BUFFERS))]
+            try:
+                sent = self._socket.sendmsg(batch, attached, flags)
+            except BlockingIOError:
+                return
+            attached = []
+            _take_off(buffers, sent)
+
+    def receive(self, into: memoryview) -> int:
+        if not self.is_local:
+            return self._socket.recv_into(into)
+        room = socket.CMSG_SPACE(_MOST_DESCRIPTORS * 4)
+        count, attached, _, _ = self._socket.recvmsg_into([into], room)
+        for level, kind, content in attached:
+            if (level, kind) == _RECEIVED:
+                found = array.array("i")
+                found.frombytes(content[: len(content) - len(content) % found.itemsize])
+                self.descriptors.extend(found)
+        return count
+
+    def limit(self, seconds: float | None) -> None:
+        self._socket.settimeout(seconds)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        while self.descriptors:
+            with contextlib.suppress(OSError):
+                os.close(self.descriptors.popleft())
+
+
+class TlsStream:
+    """A TCP socket with TLS in memory: an object of OpenSSL's is for one thread at a time."""
+
+    is_local = False
+
+    def __init__(
+        self, sock: socket.socket, context: ssl.SSLContext, server_side: bool, name: str | None
+    ) -> None:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = sock
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        hostname = None if server_side else name
+        self._tls = context.wrap_bio(
+            self._incoming, self._outgoing, server_side=server_side, server_hostname=hostname
+        )
+        # Guards the object of OpenSSL's and its two buffers; never held while the network is slow.
+        self._lock = threading.Lock()
+        # Held while encrypted bytes leave, so that they leave in the order in which they were made.
+        self._leaving = threading.Lock()
+        self._unsent: Buffers = deque()
+        self.descriptors: deque[int] = deque()
+        self._read_buffer = bytearray(_CHUNK)
+        self._shake_hands()
+
+    @property
+    def protocol(self) -> str | None:
+        """What both sides agreed to speak (ALPN)."""
+        return self._tls.selected_alpn_protocol()
+
+    def _shake_hands(self) -> None:
+        while True:
+            try:
+                self._tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                self._socket.sendall(self._outgoing.read())
+                content = self._socket.recv(_CHUNK)
+                if not content:
+                    raise ConnectionResetError("closed while TLS was set up") from None
+                self._incoming.write(content)
+        self._socket.sendall(self._outgoing.read())
+
+    def send(self, buffers: Buffers, descriptors: Sequence[int], wait: bool) -> None:
+        while buffers or self._unsent:
+            if not self._unsent and buffers:
+                with self._lock:
+                    written = self._tls.write(buffers[0][:_CHUNK])
+                    content = self._outgoing.read()
+                _take_off(buffers, written)
+                self._unsent.append(memoryview(content))
+            if not self._leave(wait):
+                # What is encrypted has to leave before anything else: the next call sees to it.
+                return
+
+    def _leave(self, wait: bool) -> bool:
+        flags = 0 if wait else socket.MSG_DONTWAIT
+        with self._leaving:
+            while self._unsent:
+                try:
+                    sent = self._socket.send(self._unsent[0], flags)
+                except BlockingIOError:
+                    return False
+                _take_off(self._unsent, sent)
+        return True
+
+    @property
+    def has_unsent(self) -> bool:
+        """True when encrypted bytes still have to leave."""
+        return bool(self._unsent)
+
+    def receive(self, into: memoryview) -> int:
+        while True:
+            with self._lock:
+                try:
+                    return self._tls.read(len(into), into)  # type: ignore[arg-type,return-value]
+                except ssl.SSLWantReadError:
+                    pass
+                except ssl.SSLZeroReturnError:
+                    return 0
+                # A change of keys is answered by the thread that reads.
+                answer = self._outgoing.read()
+            if answer:
+                with self._leaving:
+                    self._unsent.append(memoryview(answer))
+                self._leave(wait=True)
+            count = self._socket.recv_into(self._read_buffer)
+            if not count:
+                return 0
+            with self._lock:
+                self._incoming.write(memoryview(self._read_buffer)[:count])
+
+    def limit(self, seconds: float | None) -> None:
+        self._socket.settimeout(seconds)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+def _take_off(buffers: Any, sent: int) -> None:
+    """Removes the first ``sent`` bytes of ``buffers``."""
+    while buffers and sent >= len(buffers[0]):
+        sent -= len(buffers.popleft())
+    if sent:
+        buffers[0] = buffers[0][sent:]
+
+
+def is_same_user(sock: socket.socket) -> bool:
+    """True when the process at the other end of a local socket is of this user, or root's."""
+    content = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    _, user, _ = struct.unpack("3i", content)
+    return user in (os.getuid(), 0)

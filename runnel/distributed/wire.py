@@ -1,0 +1,187 @@
+"""Values as bytes, and errors as messages."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from runnel.distributed.protocol.worker_pb2 import Envelope, Failure, Tensor
+from runnel.graph import dtypes, errors
+from runnel.graph.dtypes import DType, as_dtype
+from runnel.queues.own_memory import own_array
+from runnel.queues.rendezvous import DEAD
+
+ALIGNMENT = 64
+MOST_DIMENSIONS = 64
+
+_enums: dict[np.dtype, int] = {}
+_types: dict[int, np.dtype] = {}
+STRING = dtypes.string.as_datatype_enum
+
+
+class Malformed(Exception):
+    """What came from outside is not a message."""
+
+
+def tensors_of(envelope: Envelope) -> Sequence[Tensor]:
+    """The descriptions of the values that travel with ``envelope``."""
+    kind = envelope.WhichOneof("content")
+    if kind == "bundle":
+        return envelope.bundle.values
+    if kind == "ended":
+        return [*envelope.ended.fetches, *envelope.ended.last.values]
+    if kind == "run":
+        return envelope.run.feeds
+    return ()
+
+
+def describe(tensor: Tensor, value: Any) -> np.ndarray | bytes | None:
+    """Fills in ``tensor``; returns the bytes of ``value``, if there are any."""
+    if value is DEAD:
+        tensor.dead = True
+        return None
+    array = np.asarray(value)
+    tensor.dtype = _enum(array.dtype)
+    if array.ndim:
+        tensor.shape.extend(array.shape)
+    if tensor.dtype == STRING:
+        content = _strings(array)
+        tensor.size = len(content)
+        return content
+    if not array.size:
+        return None
+    tensor.size = array.nbytes
+    if array.nbytes <= 1024:
+        return array.tobytes()
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def check(tensor: Tensor) -> None:
+    """An error unless ``tensor`` describes a value as it should."""
+    if tensor.dead:
+        return
+    if len(tensor.shape) > MOST_DIMENSIONS or any(dim < 0 for dim in tensor.shape):
+        raise Malformed(f"a value has the shape {list(tensor.shape)}")
+    count = prod(tensor.shape)
+    if tensor.dtype == STRING:
+        if tensor.size < 4 * count:
+            raise Malformed("there are fewer strings than the shape says")
+    elif tensor.size != count * _type(tensor.dtype).itemsize:
+        raise Malformed("a value is not as long as its shape says")
+
+
+def rebuild(tensor: Tensor, content: Any, release: Any = None) -> Any:
+    """The value that ``tensor`` describes, which is in ``content``.
+
+    ``content`` are bytes, or an array of bytes that nothing else uses until ``release`` is called.
+    """
+    if tensor.dead:
+        return DEAD
+    shape = tuple(tensor.shape)
+    if tensor.dtype == STRING:
+        return _parse_strings(bytes(content), shape)
+    dtype = _type(tensor.dtype)
+    if isinstance(content, np.ndarray):
+        return own_array(content, shape, dtype, release)
+    array = np.frombuffer(content, dtype)
+    return array.reshape(shape) if len(shape) != 1 else array
+
+
+def _enum(dtype: np.dtype) -> int:
+    number = _enums.get(dtype)
+    if number is None:
+        number = _enums[dtype] = as_dtype(dtype).as_datatype_enum
+    return number
+
+
+def _type(number: int) -> np.dtype:
+    found = _types.get(number)
+    if found is None:
+        try:
+            found = np.dtype(as_dtype(number).as_numpy_dtype)
+        except (TypeError, ValueError):
+            raise Malformed(f"a value is of the unknown type {number}") from None
+        if found == object:
+            raise Malformed(f"a value is of the type {number}, which has no bytes")
+        _types[number] = found
+    return found
+
+
+def _strings(array: np.ndarray) -> bytes:
+    texts = [t.encode() if isinstance(t, str) else bytes(t) for t in array.reshape(-1)]
+    lengths = struct.pack(f"<{len(texts)}I", *map(len, texts))
+    return b"".join([lengths, *texts])
+
+
+def _parse_strings(content: bytes, shape: tuple[int, ...]) -> Any:
+    count = prod(shape)
+    lengths = struct.unpack_from(f"<{count}I", content)
+    position = 4 * count
+    if position + sum(lengths) != len(content):
+        raise Malformed("strings are not as long as they should be")
+    found = np.empty(count, object)
+    for index, length in enumerate(lengths):
+        found[index] = content[position : position + length]
+        position += length
+    return found.reshape(shape)
+
+
+# Errors -----------------------------------------------------------------------------------------
+
+
+class RemoteOperation:
+    """The user's operation behind an error on another task, as far as it is known."""
+
+    def __init__(self, name: str, kind: str, site: Sequence[str]) -> None:
+        self.name = self.origin = name
+        self.type = kind
+        self._site = list(site)
+        self.inputs: tuple[Any, ...] = ()
+
+    def creation_site(self) -> list[str]:
+        """The lines of the user's program that made it."""
+        return self._site
+
+    @property
+    def node_def(self) -> Any:
+        from tensorboard.compat.proto.node_def_pb2 import NodeDef
+
+        return NodeDef(name=self.name, op=self.type)
+
+
+def failure_of(error: BaseException, task: str, follows: bool = False) -> Failure:
+    """``error`` as a message; it happened on ``task`` unless it says another."""
+    if not isinstance(error, errors.OpError):
+        error = errors.InternalError(None, None, f"{type(error).__name__}: {error}")
+    failure = Failure(code=error.error_code, message=error.message, task=task, follows=follows)
+    failure.task = getattr(error, "task", None) or task
+    if error.op is not None:
+        failure.op, failure.op_type = error.op.origin, error.op.type
+        failure.site.extend(error.op.creation_site())
+    return failure
+
+
+def error_of(failure: Failure, find: Any = None) -> errors.OpError:
+    """The error that ``failure`` tells of; ``find(name)`` gives the user's operation, or None."""
+    op = find(failure.op) if find is not None and failure.op else None
+    if op is None and failure.op:
+        op = RemoteOperation(failure.op, failure.op_type, failure.site)
+    try:
+        kind = errors.exception_type_from_error_code(failure.code)
+    except KeyError:  # of a newer version
+        kind = errors.UnknownError
+    message = failure.message
+    if failure.task and failure.task not in message:
+        message = f"{message} (on {failure.task})"
+    error = kind(None, op, message)
+    error.task = failure.task  # type: ignore[attr-defined]
+    return error
+
+
+def enum_of(dtype: DType | None) -> int:
+    """A type as a number, 0 for None."""
+    return 0 if dtype is None else dtype.as_datatype_enum

@@ -1,0 +1,1 @@
+"""A step as it is run, in words and as a page."""

@@ -1,0 +1,137 @@
+"""What is behind a session: this process, or a cluster.
+
+A session keeps feeds, fetches and the plans of its calls; a backend prepares plans and owns, or
+reaches, the state that they run against. Backends for other targets than this process are
+registered by whoever has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol
+
+from runnel.graph import errors
+from runnel.graph.graph import Graph
+from runnel.graph.operation import Operation, Tensor
+from runnel.runtime.devices.session_devices import SessionDevices
+from runnel.runtime.schedule.plan import StepPlan
+from runnel.runtime.session.options import SessionOptions
+from runnel.runtime.state.resources import Resources
+from runnel.runtime.state.step_context import StepContext
+from runnel.runtime.state.task_state import TaskState
+
+
+class Plan(Protocol):
+    """A step, prepared."""
+
+    def run(self, feeds: list[Any], context: StepContext) -> list[Any]:
+        """The fetched values, which are the caller's."""
+
+    def device_of(self, op: Operation) -> Any:
+        """Where ``op`` runs."""
+
+    def device_error(self, error: Exception) -> errors.OpError:
+        """The error for a device that failed while nobody was waiting for it."""
+
+    def add_partition_graphs(self, run_metadata: Any) -> None:
+        """Adds a graph for each device that has something to run."""
+
+
+class Backend(Protocol):
+    """Prepares steps, and owns or reaches the state that they run against."""
+
+    @property
+    def resources(self) -> Resources:
+        """What the steps that run in this process share beside variables."""
+
+    def plan(
+        self,
+        fetches: Sequence[Tensor],
+        targets: Sequence[Operation],
+        feeds: Sequence[Tensor],
+        done: Collection[Operation],
+        precision: Any,
+    ) -> Plan:
+        """Prepares a step."""
+
+    def list_devices(self) -> list[Any]:
+        """The devices that steps can use."""
+
+    def close(self) -> None:
+        """The session is over."""
+
+
+class LocalBackend:
+    """This process: a session here has state of its own, which ends with it."""
+
+    def __init__(self, config: Any, options: SessionOptions) -> None:
+        self.task = TaskState()
+        self.devices = SessionDevices.from_config(config)
+        self._options = options
+
+    @property
+    def resources(self) -> Resources:
+        return self.task.resources
+
+    def plan(
+        self,
+        fetches: Sequence[Tensor],
+        targets: Sequence[Operation],
+        feeds: Sequence[Tensor],
+        done: Collection[Operation],
+        precision: Any,
+    ) -> StepPlan:
+        options = self._options
+        return StepPlan(
+            fetches,
+            targets,
+            feeds,
+            self.task,
+            self.devices,
+            options.jit,
+            options.optimizer,
+            done,
+            options.raises,
+            precision,
+        )
+
+    def list_devices(self) -> list[Any]:
+        return list(self.devices.devices)
+
+    def close(self) -> None:
+        self.task.clear()
+
+
+Open = Callable[[str, Graph, Any, SessionOptions], Backend]
+Reset = Callable[[str, Sequence[str], Any], None]
+
+_elsewhere: dict[str, Callable[[], tuple[Open, Reset]]] = {}
+
+
+def register_target(scheme: str, load: Callable[[], tuple[Open, Reset]]) -> None:
+    """Declares who opens sessions on targets ``scheme://...``, and resets their containers."""
+    _elsewhere[scheme] = load
+
+
+def open_backend(target: str, graph: Graph, config: Any, options: SessionOptions) -> Backend:
+    """What is behind a session on ``target``; "" is this process."""
+    if target in ("", "local"):
+        return LocalBackend(config, options)
+    return _loaded(target)[0](target, graph, config, options)
+
+
+def reset_target(target: str, containers: Sequence[str], config: Any) -> None:
+    """Clears containers of the cluster at ``target``."""
+    _loaded(target)[1](target, containers, config)
+
+
+def _loaded(target: str) -> tuple[Open, Reset]:
+    scheme, found, _ = target.partition("://")
+    if not found or scheme not in _elsewhere:
+        raise errors.NotFoundError(
+            None,
+            None,
+            f"There is no session target {target!r}; '' is this process, 'grpc://host:port' a task "
+            "of a cluster (tf.train.Server)",
+        )
+    return _elsewhere[scheme]()

@@ -1,0 +1,38 @@
+"""``TensorInfo``: a tensor's name, type and shape in a protocol buffer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.graph import Graph, get_default_graph
+from runnel.graph.operation import Tensor
+from runnel.variables.proto_names import add_scope
+
+
+def build_tensor_info(tensor: Any) -> Any:
+    """The ``TensorInfo`` of a tensor, for a signature.
+
+    Example:
+        >>> tf.saved_model.build_tensor_info(tf.constant([1.0], name="x")).name
+        'x:0'
+    """
+    from tensorboard.compat.proto.meta_graph_pb2 import TensorInfo
+
+    tensor = convert_to_tensor(tensor)
+    return TensorInfo(
+        name=tensor.name,
+        dtype=tensor.dtype.as_datatype_enum,
+        tensor_shape=tensor.shape.as_proto(),
+    )
+
+
+def get_tensor_from_tensor_info(
+    tensor_info: Any, graph: Graph | None = None, import_scope: str | None = None
+) -> Tensor:
+    """The tensor that ``tensor_info`` names, in a graph that was imported under a scope."""
+    graph = graph or get_default_graph()
+    encoding = tensor_info.WhichOneof("encoding")
+    if encoding != "name":
+        raise ValueError(f"A TensorInfo with {encoding or 'no name'} denotes no tensor here")
+    return graph.get_tensor_by_name(add_scope(tensor_info.name, import_scope))

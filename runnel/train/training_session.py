@@ -1,0 +1,115 @@
+"""``MonitoredTrainingSession``: a session that saves, logs, and leaves cleanly when told to."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from runnel.train.checkpoint_hook import CheckpointSaverHook
+from runnel.train.hooks import StepCounterHook, SummarySaverHook
+from runnel.train.monitored_session import MonitoredSession
+from runnel.train.scaffold import Scaffold
+from runnel.train.session_creators import ChiefSessionCreator, WorkerSessionCreator
+from runnel.train.session_run_hook import SessionRunHook
+
+logger = logging.getLogger("runnel")
+
+_DEFAULT = object()
+
+
+class _TrainingSession(MonitoredSession):
+    """A monitored session that SIGTERM ends as the end of its input would."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._signals = contextlib.ExitStack()
+        super().__init__(*arguments, **options)
+        if threading.current_thread() is threading.main_thread():
+            self._signals.enter_context(_on_sigterm(self._request_stop))
+
+    def _close(self, call_end: bool) -> None:
+        try:
+            super()._close(call_end)
+        finally:
+            self._signals.close()
+
+
+@contextlib.contextmanager
+def _on_sigterm(stop: Callable[[], None]) -> Iterator[None]:
+    """Within, SIGTERM calls ``stop``, unless the program handles it itself."""
+
+    def told(*_: Any) -> None:
+        logger.warning("SIGTERM: the session ends after this step")
+        stop()
+
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, told)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def MonitoredTrainingSession(  # noqa: N802 (TensorFlow's name)
+    master: str = "",
+    is_chief: bool = True,
+    checkpoint_dir: Any = None,
+    scaffold: Scaffold | None = None,
+    hooks: Sequence[SessionRunHook] | None = None,
+    chief_only_hooks: Sequence[SessionRunHook] | None = None,
+    save_checkpoint_secs: Any = _DEFAULT,
+    save_summaries_steps: Any = _DEFAULT,
+    save_summaries_secs: Any = _DEFAULT,
+    config: Any = None,
+    stop_grace_period_secs: float = 120,
+    log_step_count_steps: int | None = 100,
+    max_wait_secs: float = 7200,
+    save_checkpoint_steps: Any = _DEFAULT,
+    summary_dir: Any = None,
+) -> MonitoredSession:
+    """A session for training: from the newest checkpoint of ``checkpoint_dir``, saved there again.
+
+    The chief saves checkpoints (every 600 seconds by default, at the beginning and at the end) and
+    summaries (every 100 steps); others wait for it. Ctrl-C and SIGTERM save and leave.
+
+    Example:
+        >>> with tf.train.MonitoredTrainingSession(checkpoint_dir="/tmp/model") as sess:
+        ...     while not sess.should_stop():
+        ...         sess.run(train_op)
+    """
+    if save_summaries_steps is _DEFAULT and save_summaries_secs is _DEFAULT:
+        save_summaries_steps, save_summaries_secs = 100, None
+    if save_checkpoint_secs is _DEFAULT and save_checkpoint_steps is _DEFAULT:
+        save_checkpoint_secs, save_checkpoint_steps = 600, None
+    summary_steps = None if save_summaries_steps is _DEFAULT else save_summaries_steps
+    summary_secs = None if save_summaries_secs is _DEFAULT else save_summaries_secs
+    checkpoint_secs = None if save_checkpoint_secs is _DEFAULT else save_checkpoint_secs
+    checkpoint_steps = None if save_checkpoint_steps is _DEFAULT else save_checkpoint_steps
+    scaffold = scaffold or Scaffold()
+    all_hooks = list(hooks or ())
+    if not is_chief:
+        worker = WorkerSessionCreator(scaffold, master, config, max_wait_secs)
+        return _TrainingSession(worker, all_hooks, stop_grace_period_secs)
+    folder = None if checkpoint_dir is None else os.fsdecode(os.fspath(checkpoint_dir))
+    all_hooks[:0] = list(chief_only_hooks or ())
+    logdir = folder if summary_dir is None else os.fsdecode(os.fspath(summary_dir))
+    if logdir:
+        if log_step_count_steps:
+            all_hooks.append(StepCounterHook(log_step_count_steps, output_dir=logdir))
+        if summary_steps or summary_secs:
+            all_hooks.append(
+                SummarySaverHook(summary_steps, summary_secs, output_dir=logdir, scaffold=scaffold)
+            )
+    if folder and (checkpoint_secs or checkpoint_steps):
+        all_hooks.append(
+            CheckpointSaverHook(folder, checkpoint_secs, checkpoint_steps, scaffold=scaffold)
+        )
+    chief = ChiefSessionCreator(scaffold, master, config, folder)
+    return _TrainingSession(chief, all_hooks, stop_grace_period_secs)

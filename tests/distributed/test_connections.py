@@ -1,0 +1,249 @@
+"""Connections: values as they are, in order; slow readers hold up; no message is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+import threading
+from queue import Queue
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import runnel as tf
+from runnel.distributed import wire
+from runnel.distributed.protocol.worker_pb2 import Envelope
+from runnel.distributed.transport.connection import HEADER, MAGIC, Connection
+from runnel.distributed.transport.stream import PlainStream
+from runnel.queues.rendezvous import DEAD
+
+pytestmark = pytest.mark.timeout(120)
+MOST = 1 << 30
+
+
+class Side:
+    """One end, with what has come."""
+
+    def __init__(self, sock: socket.socket, most: int = MOST) -> None:
+        self.messages: Queue[tuple[Envelope, list[Any]]] = Queue()
+        self.lost: Queue[Exception] = Queue()
+        self.connection = Connection(
+            PlainStream(sock),
+            lambda connection, envelope, values: self.messages.put((envelope, values)),
+            lambda connection, error: self.lost.put(error),
+            most,
+        )
+        self.connection.task = "/job:test"
+
+    def close(self) -> None:
+        self.connection.close("the test is over")
+
+
+@pytest.fixture(params=["local", "tcp"])
+def sides(request) -> Any:
+    if request.param == "local":
+        pair = socket.socketpair()
+    else:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            first = socket.create_connection(listening.getsockname())
+            pair = first, listening.accept()[0]
+    found = [Side(sock) for sock in pair]
+    yield found
+    for side in found:
+        side.close()
+
+
+def bundle(count: int, number: int = 0) -> Envelope:
+    envelope = Envelope()
+    envelope.bundle.number = number
+    for index in range(count):
+        envelope.bundle.values.add(key=f"key {index}")
+    return envelope
+
+
+def test_values_come_as_they_were_sent(sides):
+    one, other = sides
+    other.connection.start()
+    rng = np.random.default_rng(0)
+    values = [
+        np.float32(1.5),
+        np.zeros((0, 3), np.int64),
+        rng.normal(size=(100, 100)),
+        rng.normal(size=(300, 1000)).astype(np.float32),  # shared memory, where there is any
+        np.asfortranarray(rng.normal(size=(5, 7))),
+        np.array([b"", b"\0", b"x" * 100_000], object),
+        np.arange(4).astype(tf.bfloat16.as_numpy_dtype),
+        DEAD,
+        np.array(True),
+    ]
+    for number in range(3):
+        one.connection.send(bundle(len(values), number), values)
+    for number in range(3):
+        envelope, found = other.messages.get(timeout=30)
+        assert envelope.bundle.number == number
+        for value, got in zip(values, found, strict=True):
+            if value is DEAD:
+                assert got is DEAD
+            else:
+                assert got.dtype == value.dtype and got.shape == value.shape
+                np.testing.assert_array_equal(got, value)
+
+
+def test_memory_that_is_given_back_is_used_again(sides):
+    one, other = sides
+    one.connection.start()
+    other.connection.start()
+    value = np.ones(1 << 20, np.float32)
+    for _ in range(10):
+        one.connection.send(bundle(1), [value])
+        _, [got] = other.messages.get(timeout=30)
+        got[0] = 2.0  # it is the receiver's own
+        del got
+        other.connection.send(bundle(0))  # tells of what is free
+        one.messages.get(timeout=30)
+    assert value[0] == 1.0
+    blocks = one.connection._sent_blocks
+    assert blocks is None or len(blocks._blocks) <= 2
+
+
+def test_a_sender_that_must_not_wait_does_not_and_one_that_may_is_held_up(sides):
+    one, other = sides
+    values = [np.full(10_000, number, np.float64) for number in range(200)]  # 16 MB, nobody reads
+    for number, value in enumerate(values[:150]):
+        one.connection.send(bundle(1, number), [value], wait=False)
+    held = threading.Thread(
+        target=lambda: one.connection.send(bundle(1, 150), [values[150]], wait=True)
+    )
+    held.start()
+    held.join(0.2)
+    assert held.is_alive()
+    other.connection.start()
+    for number in range(151):
+        envelope, [value] = other.messages.get(timeout=30)
+        assert envelope.bundle.number == number and value[0] == number
+    held.join(30)
+    assert not held.is_alive()
+
+
+def test_both_sides_may_send_much_at_once(sides):
+    for side in sides:
+        side.connection.start()
+    big = np.ones(60_000, np.float64)
+
+    def send(side: Side) -> None:
+        for number in range(50):
+            side.connection.send(bundle(1, number), [big])
+
+    threads = [threading.Thread(target=send, args=(side,)) for side in sides]
+    for thread in threads:
+        thread.start()
+    for side in sides:
+        for number in range(50):
+            assert side.messages.get(timeout=60)[0].bundle.number == number
+    for thread in threads:
+        thread.join(30)
+
+
+def test_the_end_of_one_side_is_told_to_the_other(sides):
+    one, other = sides
+    other.connection.start()
+    one.connection.close("it was enough")
+    error = other.lost.get(timeout=30)
+    assert isinstance(error, tf.errors.UnavailableError) and "/job:test" in str(error)
+    with pytest.raises(tf.errors.UnavailableError):
+        other.connection.send(bundle(0))
+
+
+# What is no message -----------------------------------------------------------------------------
+
+
+def written(values: list[Any]) -> bytes:
+    """The bytes of a message, as they leave over TCP."""
+    mine, theirs = socket.socketpair()
+    side = Side(mine)
+    side.connection._sent_blocks = None
+    content = bytearray()
+    reading = threading.Thread(target=lambda: _read_all(theirs, content))
+    reading.start()
+    side.connection.send(bundle(len(values)), values)
+    side.close()
+    reading.join()
+    theirs.close()
+    return bytes(content)
+
+
+def _read_all(sock: socket.socket, content: bytearray) -> None:
+    while chunk := sock.recv(1 << 16):
+        content += chunk
+
+
+def outcome(content: bytes, most: int = 1 << 22) -> str:
+    """What becomes of a connection over which ``content`` comes, and then the end."""
+    mine, theirs = socket.socketpair()
+    side = Side(theirs, most)
+    side.connection.start()
+    with contextlib.suppress(OSError):  # it may have hung up already
+        mine.sendall(content)
+    mine.close()
+    error = side.lost.get(timeout=30)
+    return str(error)
+
+
+SAMPLE = written([np.arange(10.0), np.array([b"a", b"bc"], object), DEAD, np.zeros((3, 0))])
+
+
+def test_what_is_too_long_is_refused_before_memory_is_taken():
+    for envelope_size, body_size in [(2**32 - 1, 0), (10, 2**63), (10, 1 << 40)]:
+        told = outcome(HEADER.pack(MAGIC, envelope_size, body_size) + b"x" * 10)
+        assert "too long" in told
+
+
+def test_a_shape_that_lies_is_refused():
+    envelope = bundle(1)
+    envelope.bundle.values[0].dtype = tf.float64.as_datatype_enum
+    envelope.bundle.values[0].shape.extend([1 << 40, 1 << 40])
+    envelope.bundle.values[0].size = 64
+    header = envelope.SerializeToString()
+    assert "not as long" in outcome(HEADER.pack(MAGIC, len(header), 64) + header + bytes(64))
+    envelope.bundle.values[0].ClearField("shape")
+    envelope.bundle.values[0].dtype = tf.resource.as_datatype_enum
+    header = envelope.SerializeToString()
+    assert "message" in outcome(HEADER.pack(MAGIC, len(header), 64) + header + bytes(64))
+
+
+def test_memory_that_was_never_given_cannot_be_named():
+    envelope = bundle(1)
+    tensor = envelope.bundle.values[0]
+    wire.describe(tensor, np.ones(10))
+    tensor.block = 3
+    header = envelope.SerializeToString()
+    assert "never given" in outcome(HEADER.pack(MAGIC, len(header), 0) + header)
+
+
+def mutated(content: bytes, seed: int) -> bytes:
+    rng = random.Random(seed)
+    changed = bytearray(content)
+    for _ in range(rng.randint(1, 8)):
+        place = rng.randrange(len(changed))
+        action = rng.randrange(4)
+        if action == 0:
+            changed[place] = rng.randrange(256)
+        elif action == 1:
+            del changed[place : place + rng.randint(1, 16)]
+        elif action == 2:
+            changed[place:place] = rng.randbytes(rng.randint(1, 16))
+        else:
+            changed[place : place + 8] = rng.choice([b"\xff" * 8, bytes(8), b"\x7f" + b"\xff" * 7])
+        if not changed:
+            changed = bytearray(b"\0")
+    return bytes(changed)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32))
+def test_a_mutated_message_ends_the_connection_or_is_another_message(seed):
+    assert "connection" in outcome(mutated(SAMPLE, seed))

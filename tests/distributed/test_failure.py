@@ -1,0 +1,252 @@
+"""Tasks that are killed, stopped or started anew: who depended on them is told; nobody hangs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import runnel as tf
+from tests.distributed.clusters import Process, cluster_of, servers
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@contextmanager
+def worker_and_processes(
+    *jobs: str, **environment: str
+) -> Iterator[tuple[Any, dict[str, Process]]]:
+    """A worker in this process, and a parameter server for each of ``jobs`` in its own."""
+    spec = cluster_of(worker=1, **dict.fromkeys(jobs, 1))
+    processes = {}
+    worker = None
+    try:
+        for job in jobs:
+            processes[job] = Process(spec, job, 0)
+        worker = tf.train.Server(spec, "worker", 0)
+        yield worker, {**processes, "spec": spec}  # type: ignore[dict-item]
+    finally:
+        if worker is not None:
+            worker.stop()
+        for process in processes.values():
+            process.kill()
+
+
+def variable_on(job: str) -> tf.Variable:
+    with tf.device(f"/job:{job}/task:0"):
+        return tf.Variable(1.0, name=f"on_{job}")
+
+
+def blocked_on(job: str) -> tf.Tensor:
+    with tf.device(f"/job:{job}/task:0"):
+        return tf.FIFOQueue(1, tf.float32, [()]).dequeue(name="never")  # the user's line
+
+
+def raised_by(function: Any) -> tuple[threading.Thread, list[BaseException]]:
+    found: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            function()
+        except BaseException as error:  # noqa: BLE001 (looked at)
+            found.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    return thread, found
+
+
+def test_a_killed_task_is_named_at_once_and_others_go_on():
+    with worker_and_processes("ps", "other") as (worker, processes):
+        v, w = variable_on("ps"), variable_on("other")
+        never = blocked_on("ps")
+        everything = tf.Session(worker.target)
+        config = tf.ConfigProto(device_filters=["/job:other"])
+        spared = tf.Session(worker.target, config=config)
+        with everything, spared:
+            everything.run([v.initializer, w.initializer])
+            thread, errors = raised_by(lambda: everything.run(never))
+            assert _eventually_running(worker, 1)
+            processes["ps"].kill()
+            thread.join(10)
+            assert isinstance(errors[0], tf.errors.UnavailableError)
+            assert "/job:ps/replica:0/task:0" in str(errors[0])
+            with pytest.raises(tf.errors.UnavailableError, match="/job:ps"):
+                everything.run(v)
+            assert spared.run(w) == 1.0  # it does not depend on the task
+
+
+def _eventually_running(server: Any, count: int) -> bool:
+    """True when the masters of ``server`` run ``count`` steps, in the end."""
+    limit = time.monotonic() + 30
+    waiting = threading.Event()
+    while sum(len(m.running) for m in server.masters.values()) != count:
+        if waiting.wait(0.01) or time.monotonic() > limit:
+            return False
+    return True
+
+
+def test_a_stopped_task_is_lost_after_the_deadline(monkeypatch):
+    monkeypatch.setenv("RUNNEL_HEARTBEAT_SECONDS", "1")
+    with worker_and_processes("ps") as (worker, processes):
+        v = variable_on("ps")
+        with tf.Session(worker.target) as sess:
+            sess.run(v.initializer)
+            assert sess.run(v) == 1.0
+            processes["ps"].signal(signal.SIGSTOP)
+            begun = time.monotonic()
+            with pytest.raises(tf.errors.UnavailableError, match="nothing was heard"):
+                sess.run(v)
+            assert time.monotonic() - begun < 10
+            processes["ps"].signal(signal.SIGCONT)
+        with tf.Session(worker.target) as sess:  # it is there again, with its state
+            assert sess.run(v) == 1.0
+
+
+def test_a_task_that_was_started_anew_aborts_the_sessions_of_its_former_life():
+    with worker_and_processes("ps") as (worker, processes):
+        v = variable_on("ps")
+        spec: Any = processes["spec"]
+        with tf.Session(worker.target) as sess:
+            sess.run(v.initializer)
+            processes["ps"].kill()
+            again = Process(spec, "ps", 0)
+            try:
+                with tf.Session(worker.target) as other:
+                    with pytest.raises(tf.errors.FailedPreconditionError, match="on_ps"):
+                        other.run(v)
+                    other.run(v.initializer)
+                    assert other.run(v) == 1.0
+                with pytest.raises(tf.errors.AbortedError, match="started anew"):
+                    sess.run(v)
+            finally:
+                again.kill()
+
+
+def test_closing_a_session_ends_its_steps_on_every_task():
+    with servers(ps=1, worker=1) as cluster:
+        never = blocked_on("ps")
+        sess = tf.Session(cluster["worker0"].target)
+        thread, errors = raised_by(lambda: sess.run(never))
+        assert cluster["ps0"].host.steps_waiting(1, 30)
+        sess.close()
+        thread.join(10)
+        assert isinstance(errors[0], tf.errors.CancelledError)
+        _assert_idle(cluster)
+
+
+def _assert_idle(cluster: dict[str, Any]) -> None:
+    """Nothing of any step is left, in the end: others are told of an end by messages."""
+    limit = time.monotonic() + 10
+    waiting = threading.Event()
+    for server in cluster.values():
+        while server.host.runs or any(m.running for m in server.masters.values()):
+            assert not waiting.wait(0.01) and time.monotonic() < limit, server.task
+        for session in server.host._worker.sessions.values():
+            assert not session.steps
+
+
+def test_a_deadline_ends_a_step_on_every_task():
+    with servers(ps=1, worker=1) as cluster:
+        with tf.device("/job:worker/task:0"):
+            here = tf.negative(blocked_on("ps"))
+        with tf.Session(cluster["worker0"].target) as sess:
+            with pytest.raises(tf.errors.DeadlineExceededError):
+                sess.run(here, options=tf.RunOptions(timeout_in_ms=200))
+            _assert_idle(cluster)
+
+
+def test_the_first_cause_is_told_with_the_users_line():
+    with servers(ps=1, worker=2) as cluster:
+        x = tf.placeholder(tf.float32, [])
+        with tf.device("/job:ps/task:0"):
+            checked = tf.check_numerics(x, "not a number", name="culprit")  # this line
+        with tf.device("/job:worker/task:1"):
+            dependent = tf.negative(checked)
+        with tf.device("/job:worker/task:0"):
+            result = dependent + blocked_on("worker") * 0.0
+        with tf.Session(cluster["worker0"].target) as sess:
+            with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+                sess.run(result, {x: float("nan")})
+            assert caught.value.op is checked.op
+            assert "# this line" in str(caught.value) and "not a number" in str(caught.value)
+            assert "/job:ps/replica:0/task:0" in str(caught.value)
+            _assert_idle(cluster)
+
+
+def test_a_thousand_aborted_steps_leave_nothing_behind():
+    with servers(ps=1, worker=1) as cluster:
+        x = tf.placeholder(tf.float32, [])
+        with tf.device("/job:ps/task:0"):
+            checked = tf.check_numerics(x, "bad")
+        with tf.device("/job:worker/task:0"):
+            y = tf.negative(checked)
+        with tf.Session(cluster["worker0"].target) as sess:
+            step = sess.make_callable(y, [x])
+
+            def fail(count: int) -> None:
+                for _ in range(count):
+                    with pytest.raises(tf.errors.InvalidArgumentError):
+                        step(float("nan"))
+
+            fail(20)
+            threads, files = threading.active_count(), len(os.listdir("/proc/self/fd"))
+            fail(1000)
+            assert step(2.0) == -2.0
+            assert threading.active_count() <= threads + 2
+            assert len(os.listdir("/proc/self/fd")) <= files + 2
+            _assert_idle(cluster)
+            for server in cluster.values():
+                for session in server.host._worker.sessions.values():
+                    assert len(session.over) <= 2
+
+
+def test_a_client_that_dies_is_forgotten():
+    with servers(ps=1) as cluster:
+        program = textwrap.dedent("""
+            import sys
+            import runnel as tf
+            never = tf.FIFOQueue(1, tf.float32, [()]).dequeue()
+            sess = tf.Session(sys.argv[1])
+            print(sess.run(tf.constant(1)), flush=True)
+            sess.run(never)
+        """)
+        target = cluster["ps0"].target
+        client = subprocess.Popen(
+            [sys.executable, "-c", program, target], stdout=subprocess.PIPE, text=True
+        )
+        assert client.stdout is not None and client.stdout.readline() == "1\n"
+        assert _eventually_running(cluster["ps0"], 1)
+        client.kill()
+        client.wait()
+        client.stdout.close()
+        limit = time.monotonic() + 20
+        waiting = threading.Event()
+        while cluster["ps0"].masters:
+            assert not waiting.wait(0.02) and time.monotonic() < limit
+        _assert_idle(cluster)
+
+
+def test_a_task_that_is_not_there_is_named_when_a_session_gives_up_waiting():
+    spec = cluster_of(ps=1, worker=1)
+    worker = tf.train.Server(spec, "worker", 0)
+    try:
+        config = tf.ConfigProto(operation_timeout_in_ms=300)
+        with pytest.raises(tf.errors.UnavailableError, match="/job:ps.*cannot be reached"):
+            tf.Session(worker.target, config=config)
+    finally:
+        worker.stop()
+
+
+def test_two_servers_cannot_have_one_port():
+    with servers(ps=1) as cluster, pytest.raises(tf.errors.UnknownError, match="cannot listen"):
+        tf.train.Server({"ps": [cluster["ps0"].target.removeprefix("grpc://")]}, "ps", 0)

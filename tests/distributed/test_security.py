@@ -1,0 +1,126 @@
+"""Tokens and TLS: tasks that do not belong together do not talk."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import socket
+import subprocess
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as tf
+from tests.distributed.clusters import cluster_of, process
+
+pytestmark = pytest.mark.timeout(120)
+
+openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")
+
+
+def double_on_ps() -> tuple[tf.Tensor, tf.Tensor]:
+    x = tf.placeholder(tf.float32, [None])
+    with tf.device("/job:ps/task:0"):
+        return x, x * 2
+
+
+def test_a_task_with_another_token_is_refused(monkeypatch):
+    spec = cluster_of(ps=1, worker=1)
+    x, y = double_on_ps()
+    with process(spec, "ps", 0, RUNNEL_CLUSTER_TOKEN="right"):
+        for token, error in (("wrong", "token"), ("", "token"), ("right", None)):
+            monkeypatch.setenv("RUNNEL_CLUSTER_TOKEN", token)
+            worker = tf.train.Server(spec, "worker", 0)
+            try:
+                if error is None:
+                    with tf.Session(worker.target) as sess:
+                        np.testing.assert_array_equal(sess.run(y, {x: [1.0]}), [2.0])
+                else:
+                    with pytest.raises(tf.errors.UnauthenticatedError, match=error):
+                        tf.Session(worker.target)
+            finally:
+                worker.stop()
+
+
+def test_a_client_with_another_token_is_refused(monkeypatch):
+    spec = cluster_of(ps=1)
+    x, y = double_on_ps()
+    with process(spec, "ps", 0, RUNNEL_CLUSTER_TOKEN="right"):
+        monkeypatch.setenv("RUNNEL_CLUSTER_TOKEN", "wrong")
+        with pytest.raises(tf.errors.UnauthenticatedError, match="token"):
+            tf.Session(f"grpc://{spec['ps'][0]}")
+        monkeypatch.setenv("RUNNEL_CLUSTER_TOKEN", "right")
+        with tf.Session(f"grpc://{spec['ps'][0]}") as sess:
+            np.testing.assert_array_equal(sess.run(y, {x: [1.0]}), [2.0])
+
+
+def test_whoever_says_something_else_is_hung_up_on():
+    server = tf.train.Server.create_local_server()
+    try:
+        host, port = server.target.removeprefix("grpc://").split(":")
+        for said in (b"GET / HTTP/1.1\r\n\r\n", b"RNL1" + b"\xff" * 100, b"\0" * 64):
+            with socket.create_connection((host, int(port)), 10) as sock:
+                sock.sendall(said)
+                with contextlib.suppress(ConnectionResetError):
+                    assert sock.recv(100) == b""
+        with tf.Session(server.target) as sess:
+            assert sess.run(tf.constant(1)) == 1
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def certificates(tmp_path) -> dict[str, str]:
+    """An authority, and a certificate of its for this machine."""
+
+    def run(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    key = ["-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    run("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=test authority")
+    run("req", *key[:3], "-keyout", "task.key", "-out", "task.csr", "-subj", "/CN=localhost")
+    (tmp_path / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    signing = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2"]
+    run("x509", "-req", "-in", "task.csr", *signing, "-out", "task.pem", "-extfile", "names")
+    return {
+        "RUNNEL_TLS_CERT": str(tmp_path / "task.pem"),
+        "RUNNEL_TLS_KEY": str(tmp_path / "task.key"),
+        "RUNNEL_TLS_CA": str(tmp_path / "ca.pem"),
+        "RUNNEL_CLUSTER_TOKEN": "secret",
+    }
+
+
+@openssl
+def test_tasks_and_clients_talk_through_tls_and_know_each_other(certificates, monkeypatch):
+    spec = cluster_of(ps=1, worker=1)
+    x, y = double_on_ps()
+    large = np.random.default_rng(0).normal(size=200_000).astype(np.float32)
+
+    def check(target: str) -> Any:
+        with tf.Session(target) as sess:
+            for value in (large[:3], large):
+                np.testing.assert_array_equal(sess.run(y, {x: value}), value * 2)
+
+    with process(spec, "ps", 0, **certificates):
+        for name, value in certificates.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr("runnel.distributed.peers._host", lambda: "another machine")
+        worker = tf.train.Server(spec, "worker", 0)
+        try:
+            check(worker.target)
+            [channel] = worker.peers.channels()
+            assert type(channel._stream).__name__ == "TlsStream"  # type: ignore[attr-defined]
+            check(f"grpc://{spec['ps'][0]}")
+        finally:
+            worker.stop()
+        # Without a certificate of the authority's nobody comes in.
+        for name in ("RUNNEL_TLS_CERT", "RUNNEL_TLS_KEY", "RUNNEL_TLS_CA"):
+            monkeypatch.delenv(name)
+        worker = tf.train.Server(spec, "worker", 0)
+        try:
+            config = tf.ConfigProto(operation_timeout_in_ms=500)
+            with pytest.raises(tf.errors.UnavailableError, match="/job:ps"):
+                tf.Session(worker.target, config=config)
+        finally:
+            worker.stop()

@@ -1,0 +1,84 @@
+"""Steps that are watched stop at the first value that is no number, and say where it came from."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+import runnel as tf
+from tests.both_tiers import COMPILED, session
+
+
+def here(offset: int = 0) -> str:
+    frame = inspect.currentframe()
+    assert frame is not None and frame.f_back is not None
+    return f"{__file__}:{frame.f_back.f_lineno + offset}"
+
+
+@pytest.mark.parametrize("level", [0, COMPILED])
+def test_a_step_stops_at_the_first_nan_with_its_line(level):
+    x = tf.placeholder(tf.float32, [2], name="x")
+    w = tf.get_variable("w", initializer=np.float32([1.0, 1.0]))
+    logs, line = tf.log(x * w, name="logs"), here()
+    loss = tf.reduce_sum(logs * 0.0)
+    train = tf.train.GradientDescentOptimizer(1.0).minimize(loss)
+    with tf.debug.WatchedSession(session(level)) as sess:
+        sess.run(tf.global_variables_initializer())
+        sess.run(train, {x: [1.0, 2.0]})
+        before = sess.run(w)
+        with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+            sess.run([train, loss], {x: [0.0, 2.0]})
+        assert caught.value.op is logs.op
+        text = str(caught.value)
+        assert line in text and "1 infinite of 2" in text and "mul:0 was float32" in text
+        assert "from 0 to 2" in text
+        np.testing.assert_array_equal(sess.run(w), before)
+
+
+@pytest.mark.parametrize("kind", ["while", "cond"])
+def test_loops_and_branches_are_watched_too(kind):
+    x = tf.placeholder(tf.float32, [])
+    with tf.Session() as inner:
+        sess = tf.debug.WatchedSession(inner)
+        if kind == "while":
+            made = tf.while_loop(
+                lambda i, _: i < 5, lambda i, s: (i + 1, tf.sqrt(s - 1.0, name="root")), [0, x]
+            )[1]
+        else:
+            made = tf.cond(x > 0.0, lambda: tf.sqrt(-x, name="root"), lambda: x)
+        assert np.isnan(inner.run(made, {x: 3.0}))
+        with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+            sess.run(made, {x: 3.0})
+        assert caught.value.op.name.endswith("root") and "1 NaN of 1" in str(caught.value)
+
+
+def test_values_are_kept_by_the_names_of_their_tensors():
+    with tf.name_scope("layer"):
+        a = tf.constant([1.0, 2.0], name="a")
+        b = tf.multiply(a, 3.0, name="b")
+    with tf.Session() as inner:
+        sess = tf.debug.WatchedSession(inner, names="layer/[ab]:0")
+        np.testing.assert_array_equal(sess.run(b + 1.0), [4.0, 7.0])
+        assert {*sess.watched} >= {"layer/b:0"}
+        np.testing.assert_array_equal(sess.watched["layer/b:0"], [3.0, 6.0])
+
+
+def test_a_condition_of_ones_own():
+    x = tf.placeholder(tf.float32, [], name="x")
+    y = tf.square(x * 10.0, name="big")
+    with tf.Session() as inner:
+        sess = tf.debug.WatchedSession(inner, lambda name, value: name == "big:0" and value > 50)
+        assert sess.run(y, {x: 0.1}) == 1.0
+        with pytest.raises(tf.errors.InvalidArgumentError, match="big:0 is float32"):
+            sess.run(y, {x: 1.0})
+
+
+def test_what_is_not_a_number_is_told_by_type():
+    assert tf.debug.has_inf_or_nan("x:0", np.array([1.0, np.nan]))
+    assert tf.debug.has_inf_or_nan("x:0", np.array([np.inf], np.float16))
+    assert tf.debug.has_inf_or_nan("x:0", np.array([np.nan], tf.bfloat16.np_dtype))
+    assert not tf.debug.has_inf_or_nan("x:0", np.array([1, 2]))
+    assert not tf.debug.has_inf_or_nan("x:0", np.array([b"nan"], object))
+    assert not tf.debug.has_inf_or_nan("x:0", None)
