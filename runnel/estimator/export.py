@@ -9,6 +9,7 @@ from runnel.estimator.export_output import (
 from runnel.estimator.serving_input import (
     ServingInputReceiver,
     TensorServingInputReceiver,
+    build_parsing_serving_input_receiver_fn,
     build_raw_serving_input_receiver_fn,
 )
 
@@ -19,6 +20,7 @@ __all__ = [
     "RegressionOutput",
     "ServingInputReceiver",
     "TensorServingInputReceiver",
+    "build_parsing_serving_input_receiver_fn",
     "build_raw_serving_input_receiver_fn",
 ]
 

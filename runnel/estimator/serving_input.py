@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.dtypes import string
 from runnel.graph.operation import Tensor
 from runnel.ops.constants import placeholder
+from runnel.ops.parsing.parse_example import parse_example
 
 
 class ServingInputReceiver(NamedTuple):
@@ -59,5 +61,24 @@ def build_raw_serving_input_receiver_fn(
             shape = [default_batch_size, *dims[1:]]
             made[name] = placeholder(tensor.dtype.base_dtype, shape, name=tensor.op.name)
         return ServingInputReceiver(made, dict(made))
+
+    return receive
+
+
+def build_parsing_serving_input_receiver_fn(
+    feature_spec: Mapping[str, Any], default_batch_size: int | None = None
+) -> Callable[[], ServingInputReceiver]:
+    """A function that makes a placeholder for serialized examples, and parses ``feature_spec``.
+
+    Example:
+        >>> spec = {"x": tf.FixedLenFeature([4], tf.float32)}
+        >>> receive = tf.estimator.export.build_parsing_serving_input_receiver_fn(spec)
+        >>> estimator.export_saved_model("/tmp/models", receive)
+    """
+
+    def receive() -> ServingInputReceiver:
+        examples = placeholder(string, [default_batch_size], name="input_example_tensor")
+        features = parse_example(examples, dict(feature_spec))
+        return ServingInputReceiver(features, {"examples": examples})
 
     return receive
