@@ -1,8 +1,7 @@
 """What is around a worker: its state, its plans, and the threads that run its steps.
 
-A part that has been seen to take little time runs on the thread that got the message. A part that
-can only wait holds no thread: it is taken up again by whoever brings what it waits for, or by a
-thread of the pool where that one must not be held up.
+A part that has been seen to take little time runs on the thread that got the message, or that
+brought what it was waiting for; another on a thread of the pool.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from runnel.distributed import wire
-from runnel.distributed.protocol.worker_pb2 import Bundle, Envelope, Register, Run
+from runnel.distributed.part_run import HostedPart, HostedSession, PartRun
+from runnel.distributed.protocol.worker_pb2 import Bundle, Envelope, Run
 from runnel.distributed.step_rendezvous import Ship, StepRendezvous
 from runnel.distributed.threads import Threads
 from runnel.distributed.worker import (
@@ -32,13 +31,9 @@ from runnel.distributed.worker import (
     WorkerStep,
 )
 from runnel.graph import errors
-from runnel.graph.dtypes import as_dtype
-from runnel.graph.graph import Graph
-from runnel.graph.import_graph_def import import_graph_def
 from runnel.runtime.devices.session_devices import SessionDevices
-from runnel.runtime.schedule.plan import StepPlan
 from runnel.runtime.schedule.tracing import StepTracer
-from runnel.runtime.state.at_exit import cancel_at_exit, require_running
+from runnel.runtime.state.at_exit import cancel_at_exit
 from runnel.runtime.state.step_context import RunningSteps, StepContext
 from runnel.runtime.state.task_state import TaskState
 
@@ -46,140 +41,6 @@ logger = logging.getLogger("runnel")
 
 INLINE_SECONDS = 0.005
 """A part that takes less runs on the thread that reads from the network."""
-
-
-class HostedPart:
-    """A part that was registered: its plan is made when it first runs."""
-
-    def __init__(self, register: Register, session: HostedSession, host: WorkerHost) -> None:
-        self._register: Register | None = register
-        self._session = session
-        self._host = host
-        # One thread prepares the plan; the others wait for it.
-        self._lock = threading.Lock()
-        self._plan: StepPlan | None = None
-        self.seconds = 1.0
-        """How long a run takes, about, without its waiting; it is not known at first."""
-
-    def plan(self) -> StepPlan:
-        """What runs it."""
-        if self._plan is None:
-            with self._lock:
-                if self._plan is None:
-                    assert self._register is not None
-                    self._plan = self._prepared(self._register)
-                    self._register = None
-        return self._plan
-
-    def _prepared(self, message: Register) -> StepPlan:
-        from tensorboard.compat.proto.graph_pb2 import GraphDef
-
-        graph = Graph()
-        try:
-            with graph.as_default():
-                import_graph_def(GraphDef.FromString(message.graph_def), name="")
-            fetches = [graph.get_tensor_by_name(name) for name in message.fetches]
-            feeds = [graph.get_tensor_by_name(name) for name in message.feeds]
-        except errors.OpError:
-            raise
-        except Exception as error:
-            raise errors.InvalidArgumentError(
-                None, None, f"A part of a step cannot be read: {error}"
-            ) from error
-        return StepPlan(
-            fetches,
-            [op for op in graph.get_operations() if op.type != "Placeholder"],
-            feeds,
-            self._session.state,
-            self._host.devices,
-            message.jit,
-            message.optimizer,
-            raises=message.raises,
-            precision=as_dtype(message.precision) if message.precision else None,
-        )
-
-
-@dataclass(slots=True)
-class HostedSession:
-    """What a session has here."""
-
-    number: int
-    state: TaskState
-    steps: RunningSteps
-    isolated: bool
-    parts: dict[int, HostedPart] = field(default_factory=dict)
-    peers: dict[str, str] = field(default_factory=dict)
-    """The addresses of the tasks that have parts of its steps, as its master knows them."""
-
-
-class PartRun:
-    """One run of a part, driven by whichever thread has something for it."""
-
-    def __init__(
-        self,
-        host: WorkerHost,
-        step: WorkerStep,
-        part: HostedPart,
-        context: StepContext,
-        feeds: Sequence[Any],
-    ) -> None:
-        self.step = step
-        self.context = context
-        self.begun = time.time()
-        self._host = host
-        self._part = part
-        self._feeds = feeds
-        self._steps: Any = None
-        # Guards the two flags: one thread drives at a time, and none of the calls is missed.
-        self._lock = threading.Lock()
-        self.driven = True
-        """False while it can only wait."""
-        self._roused = False
-        self._spent = 0.0
-        self.part = part
-
-    def roused(self) -> None:
-        """Something has arrived, or the step has to stop; from any thread, under any lock."""
-        with self._lock:
-            self._roused = True
-            if self.driven:
-                return
-            self.driven = True
-        self._host.take_up(self)
-
-    def drive(self) -> None:
-        """Goes on until the step can only wait, or has ended."""
-        begun = time.perf_counter()
-        while True:
-            with self._lock:
-                self._roused = False
-            if self._advance():
-                self._spent += time.perf_counter() - begun
-                self._part.seconds += (self._spent - self._part.seconds) / 4
-                if self._spent < self._part.seconds:
-                    self._part.seconds = self._spent
-                return
-            with self._lock:
-                if not self._roused:
-                    self.driven = False
-                    self._spent += time.perf_counter() - begun
-                    break
-        self._host.parked()
-
-    def _advance(self) -> bool:
-        """True when the part has ended."""
-        context = self.context
-        try:
-            require_running()
-            if self._steps is None:
-                self._steps = self._part.plan().proceed(list(self._feeds), context)
-            next(self._steps)
-            return False
-        except StopIteration as ended:
-            self._host.ended(self, values=ended.value)
-        except Exception as error:  # noqa: BLE001 (told to the master)
-            self._host.ended(self, error=error)
-        return True
 
 
 class WorkerHost:
@@ -294,7 +155,7 @@ class WorkerHost:
                 register = instruction.register
                 session = self.sessions[register.session]
                 session.peers.update(register.peers)
-                session.parts[register.part] = HostedPart(register, session, self)
+                session.parts[register.part] = HostedPart(register, session, self.devices)
             elif isinstance(instruction, Discard):
                 for part in instruction.parts:
                     self.sessions[instruction.session].parts.pop(part, None)

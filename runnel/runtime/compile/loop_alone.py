@@ -35,8 +35,8 @@ from runnel.runtime.compile.loop_arguments import (
     GivenArray,
     GivenStack,
     Known,
+    LoopResource,
     LoopSignature,
-    Resource,
     Scratch,
 )
 from runnel.runtime.interpret.code import TracedCall
@@ -142,7 +142,7 @@ class CompiledLoop:
         for argument in self._signature.arguments:
             if isinstance(argument, Known):
                 values.append(argument.value)
-            elif isinstance(argument, Resource):
+            elif isinstance(argument, LoopResource):
                 values.append(handles[argument.number])
             else:
                 values.append(next(rest))

@@ -42,7 +42,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class LoopResource:
     """A stack or an array, by its number."""
 
     number: int
@@ -80,7 +80,7 @@ class LoopSignature:
     """What a loop is compiled for."""
 
     capacity: int
-    arguments: tuple[Known | Given | Resource, ...]
+    arguments: tuple[Known | Given | LoopResource, ...]
     resources: tuple[GivenStack | GivenArray, ...]
 
 
@@ -94,10 +94,10 @@ class Arguments:
         self._resources: list[Any] = []
         self._arrays: list[Any] = []
         self._capacity = capacity
-        described: list[Known | Given | Resource] = []
+        described: list[Known | Given | LoopResource] = []
         for position, value in enumerate(values):
             if isinstance(value, Stack | ArrayState):
-                described.append(Resource(self._number(value)))
+                described.append(LoopResource(self._number(value)))
             elif not isinstance(value, np.ndarray | np.generic) or value.dtype == object:
                 raise NotCompilable("a value that is no array")
             elif is_small_integer(value) and position not in varying:
