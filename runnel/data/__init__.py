@@ -5,12 +5,14 @@ from typing import Any
 from runnel.data import experimental
 from runnel.data.dataset import Dataset
 from runnel.data.iterators import Iterator
+from runnel.data.options import Options
 from runnel.data.readers import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
 
 __all__ = [
     "Dataset",
     "FixedLengthRecordDataset",
     "Iterator",
+    "Options",
     "TFRecordDataset",
     "TextLineDataset",
     "experimental",

@@ -23,6 +23,7 @@ from runnel.data.element_structure import (
 )
 from runnel.data.generators import generated
 from runnel.data.iterators import Iterator
+from runnel.data.options import Options
 from runnel.data.traced_function import TracedFunction, dataset_factory, trace
 from runnel.graph import dtypes
 from runnel.graph.constant_value import constant_value
@@ -55,6 +56,8 @@ class Dataset:
         >>> dataset = dataset.shuffle(10000).repeat().batch(32).prefetch(1)
         >>> images, labels = dataset.make_one_shot_iterator().get_next()
     """
+
+    _options: Options | None = None
 
     def __init__(self, variant: Tensor, structure: Any) -> None:
         self._variant_tensor = variant
@@ -451,6 +454,16 @@ class Dataset:
         made = transformation_func(self)
         if not isinstance(made, Dataset):
             raise TypeError("`transformation_func` must return a Dataset.")
+        return made
+
+    def options(self) -> Options:
+        """The options that it was given."""
+        return self._options or Options()
+
+    def with_options(self, options: Options) -> Dataset:
+        """The same elements, with ``options``."""
+        made = Dataset(self._variant_tensor, self._structure)
+        made._options = self.options().merge(options)
         return made
 
     # Iterators ----------------------------------------------------------------------------------

@@ -229,3 +229,19 @@ def test_elements_are_sampled_by_weight():
     with tf.Session() as sess:
         counts = np.bincount(sess.run(element), minlength=3)
     assert counts[1] == 0 and 120 < counts[0] < 280
+
+
+def test_options_are_taken_and_kept():
+    options = tf.data.Options()
+    options.experimental_deterministic = False
+    more = tf.data.Options()
+    more.experimental_slack = True
+    dataset = Dataset.range(3).with_options(options).with_options(more)
+    assert dataset.options().experimental_deterministic is False
+    assert dataset.options().experimental_slack is True
+    assert dataset.options() != options and Dataset.range(3).options() == tf.data.Options()
+    with pytest.raises(AttributeError):
+        options.experimental_speed = 9
+    element = dataset.make_one_shot_iterator().get_next()
+    with tf.Session() as sess:
+        assert [sess.run(element) for _ in range(3)] == [0, 1, 2]
