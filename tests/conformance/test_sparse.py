@@ -7,7 +7,7 @@ import pytest
 
 import runnel
 from tests.conformance.same_fetches import assert_same_fetches
-from tests.conformance.side_by_side import compare
+from tests.conformance.side_by_side import compare, op_of
 
 reference = pytest.importorskip("tensorflow").compat.v1
 
@@ -253,7 +253,30 @@ def test_a_branch_and_a_loop_carry_sparse_tensors():
     assert_same_fetches(build)
 
 
+def raw(tf, name, *inputs):
+    """An operation whose inputs have shapes that are not known beforehand."""
+    hidden = [tf.placeholder_with_default(np.asarray(x), None) for x in inputs]
+    return op_of(tf, name)(*hidden)
+
+
+GRID = np.array([4, 3], np.int64)
+
 REFUSED = {
+    "fewer values than places": lambda tf: raw(
+        tf, "SparseTensorDenseMatMul", np.array(PLACES), VALUES[:1], GRID, DENSE[:3]
+    ),
+    "places without columns": lambda tf: raw(
+        tf, "SparseTensorDenseMatMul", np.array([0, 1, 1, 3]), VALUES, GRID, DENSE[:3]
+    ),
+    "another shape": lambda tf: raw(
+        tf, "SparseTensorDenseAdd", np.array(PLACES), VALUES, GRID + 1, DENSE
+    ),
+    "values for other places": lambda tf: raw(
+        tf, "SparseDenseCwiseMul", np.array(PLACES), VALUES[:2], GRID, DENSE
+    ),
+    "gradients for other places": lambda tf: raw(
+        tf, "SparseAddGrad", VALUES[:3], np.array(PLACES), np.array(OTHER), np.array(OTHER)[:2]
+    )[0],
     "out of order": lambda tf: tf.sparse.to_dense(tf.SparseTensor([[1], [0]], [1, 2], [3])),
     "repeated": lambda tf: tf.sparse.to_dense(tf.SparseTensor([[1], [1]], [1, 2], [3])),
     "out of bounds": lambda tf: tf.sparse.to_dense(tf.SparseTensor([[3]], [1], [3])),

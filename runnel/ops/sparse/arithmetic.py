@@ -23,6 +23,7 @@ from runnel.ops.sparse.coordinates import (
     NUMBERS,
     REALS,
     as_sparse,
+    check_values,
     matrix_dims,
     new_group,
     require_sparse,
@@ -52,6 +53,7 @@ dense_add_op = register_op(
     inputs="a_indices: Tindices, a_values: T, a_shape: Tindices, b: T",
     outputs="output: T",
     attrs=[f"T: {NUMBERS}", "Tindices: {int32, int64}"],
+    static_inputs=("a_shape",),
 )
 
 
@@ -112,6 +114,10 @@ def _(grad, a_indices, b_indices, sum_indices):
 
 @add_grad_op.kernel
 def _(xp, grad, a_indices, b_indices, sum_indices):
+    if grad.shape != sum_indices.shape[:1]:
+        raise InvalidArgumentError(
+            None, None, f"There are {len(sum_indices)} sums, but gradients of shape {grad.shape}"
+        )
     place = {tuple(row): i for i, row in enumerate(sum_indices.tolist())}
     found = []
     for indices in (a_indices, b_indices):
@@ -158,6 +164,11 @@ def _(indices, values, shape, b):
 
 @dense_add_op.kernel
 def _(xp, indices, values, shape, b, *, check):
+    check_values(indices, values, b.ndim, check)
+    check(
+        tuple(np.asarray(shape).tolist()) == b.shape,
+        lambda: f"The shapes {np.asarray(shape).tolist()} and {list(b.shape)} must be the same",
+    )
     inside = xp.all((indices >= 0) & (indices < xp.asarray(np.array(b.shape, np.int64))))
     check(inside, lambda: f"An index is out of bounds of {b.shape}: {np.asarray(indices).tolist()}")
     return combine_at(xp, b, tuple(indices[:, d] for d in range(b.ndim)), values, "add")
@@ -188,6 +199,7 @@ def _elementwise(name: str, compute: Callable[[Any, Any, Any], Any]) -> OpDef:
     @op_def.kernel
     def _(xp, indices, values, shape, dense, *, check):
         dims = tuple(np.asarray(shape).tolist())
+        check_values(indices, values, len(dims), check)
         fits = len(dims) >= dense.ndim and all(
             d in (1, s) for d, s in zip(dense.shape[::-1], dims[::-1], strict=False)
         )

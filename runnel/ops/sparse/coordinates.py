@@ -55,6 +55,17 @@ def require_sparse(
         )
 
 
+def check_values(indices: Any, values: Any, rank: int, check: Any) -> None:
+    """Checks the shapes of coordinates and values of a tensor of ``rank``, in either tier."""
+    check(
+        indices.ndim == 2 and indices.shape[1] == rank and values.shape == indices.shape[:1],
+        lambda: (
+            f"indices {indices.shape} must have a column for each of {rank} dimensions and a row "
+            f"for each of the values {values.shape}"
+        ),
+    )
+
+
 def _mistake(text: str) -> InvalidArgumentError:
     return InvalidArgumentError(None, None, text)
 

@@ -13,7 +13,7 @@ from runnel.graph.sparse_tensor import SparseTensor, is_sparse
 from runnel.ops.gather import gather
 from runnel.ops.reduce_functions import reduce_sum
 from runnel.ops.scatter_update import combine_at
-from runnel.ops.sparse.coordinates import as_sparse
+from runnel.ops.sparse.coordinates import as_sparse, check_values
 from runnel.ops.transposition import transpose
 
 sparse_matmul_op = register_op(
@@ -47,6 +47,7 @@ def _(indices, values, shape, b, *, adjoint_a, adjoint_b):
 @sparse_matmul_op.kernel
 def _(xp, indices, values, shape, b, *, adjoint_a, adjoint_b, check):
     dims = np.asarray(shape).tolist()
+    check_values(indices, values, 2, check)
     outer, inner = dims[::-1] if adjoint_a else dims
     if adjoint_b:
         b = xp.conj(b.T) if b.dtype.kind == "c" else b.T
