@@ -16,6 +16,7 @@ from runnel.graph.operation import Operation, Tensor
 from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.schedule.plan import StepPlan
 from runnel.runtime.session.options import SessionOptions
+from runnel.runtime.session.partial_run import PartialRun
 from runnel.runtime.state.resources import Resources
 from runnel.runtime.state.step_context import StepContext
 from runnel.runtime.state.task_state import TaskState
@@ -53,6 +54,9 @@ class Backend(Protocol):
         precision: Any,
     ) -> Plan:
         """Prepares a step."""
+
+    def partial_run(self, session: Any, fetches: Any, feeds: list[Any]) -> PartialRun:
+        """Prepares a step of ``session`` that is fed and fetched in several parts."""
 
     def list_devices(self) -> list[Any]:
         """The devices that steps can use."""
@@ -94,6 +98,9 @@ class LocalBackend:
             options.raises,
             precision,
         )
+
+    def partial_run(self, session: Any, fetches: Any, feeds: list[Any]) -> PartialRun:
+        return PartialRun(session, fetches, feeds)
 
     def list_devices(self) -> list[Any]:
         return list(self.devices.devices)

@@ -283,11 +283,9 @@ class BaseSession:
 
     def partial_run_setup(self, fetches: Any, feeds: list[Any] | None = None) -> Any:
         """Prepares a step that is fed and fetched in several parts; returns its handle."""
-        from runnel.runtime.session.partial_run import PartialRun
-
         if self._halted:
             self._require_open()
-        return PartialRun(self, fetches, feeds or [])
+        return self._backend.partial_run(self, fetches, feeds or [])
 
     def partial_run(
         self, handle: Any, fetches: Any, feed_dict: dict[Any, Any] | None = None
