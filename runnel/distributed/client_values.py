@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -17,6 +18,7 @@ FAILURE = "runnel-failure-bin"
 """The metadata that carry a failure."""
 MOST_METADATA = 1 << 16
 """The bytes of metadata that a client must be ready to take."""
+_MOST_BYTES = (1 << 31) - (1 << 20)  # what protocol buffers allow, less what describes the values
 _MOST_MESSAGE = 1 << 14
 _MOST_LINES = 16
 
@@ -33,6 +35,18 @@ def to_message(value: Any, message: Any) -> None:
         )
     else:
         message.content = np.ascontiguousarray(array).tobytes()
+
+
+def require_one_message(values: Iterable[Any]) -> None:
+    """An error when ``values`` are too large to be sent together."""
+    total = sum(np.asarray(value).nbytes for value in values)
+    if total >= _MOST_BYTES:
+        raise errors.ResourceExhaustedError(
+            None,
+            None,
+            f"The values of one call take {total} bytes, but a message of a client's session holds "
+            "less than 2 GiB. Keep large values in variables, or feed and fetch them in slices",
+        )
 
 
 def from_message(message: Any) -> Any:

@@ -15,6 +15,7 @@ from runnel.distributed.client_values import (
     MOST_METADATA,
     error_from,
     from_message,
+    require_one_message,
     to_message,
 )
 from runnel.distributed.protocol import client_pb2 as messages
@@ -299,6 +300,7 @@ class RemoteCallable(RemotePlan):
         self._number = number
 
     def _request(self, feeds: list[Any]) -> tuple[str, Any]:
+        require_one_message(feeds)
         request = messages.RunCallableRequest(session=self._backend.session, callable=self._number)
         for value in feeds:
             to_message(value, request.feeds.add())
@@ -315,6 +317,7 @@ class RemotePart(RemotePlan):
         self._feeds = feeds
 
     def _request(self, feeds: list[Any]) -> tuple[str, Any]:
+        require_one_message(feeds)
         for tensor, value in zip(self._feeds, feeds, strict=True):
             to_message(value, self._form.feeds.add(name=tensor.name).value)
         return "Run", self._form

@@ -19,8 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
-from runnel.distributed.client_values import FAILURE, failure_bytes, from_message, to_message
+from runnel.distributed.client_values import (
+    FAILURE,
+    failure_bytes,
+    from_message,
+    require_one_message,
+    to_message,
+)
 from runnel.distributed.master import MasterSession
 from runnel.distributed.protocol import client_pb2 as messages
 from runnel.distributed.security import Security
@@ -147,7 +154,7 @@ class ClientService:
             try:
                 return handler(request, context)
             except Exception as error:  # noqa: BLE001 (told to the client)
-                if isinstance(error, ValueError | TypeError | KeyError):
+                if isinstance(error, ValueError | TypeError | KeyError | DecodeError):
                     text = str(error.args[0] if error.args else error)
                     error = errors.InvalidArgumentError(None, None, text)
                 code, text, whole = failure_bytes(error, self._task.task)
@@ -336,6 +343,7 @@ def _operation(graph: Graph, name: str) -> Operation:
 
 
 def _reply(values: Sequence[Any], tracer: StepTracer | None) -> Any:
+    require_one_message(values)
     reply = messages.RunReply()
     for value in values:
         to_message(value, reply.values.add())

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
+from runnel.distributed import client_values
 from runnel.distributed.protocol import client_pb2 as messages
 from runnel.distributed.remote import RemoteBackend, status
 from runnel.distributed.service import SERVICE, VERSION
@@ -217,3 +218,29 @@ def test_values_that_are_none_are_refused(server):
         assert found == value
         closing = messages.SessionRequest(session=made.session)
         call(channel, "CloseSession", closing, messages.Empty)
+
+
+def test_a_graph_or_a_configuration_that_is_none_is_refused(server):
+    with channel_to(server) as channel:
+        for broken in ({"graph_def": b"\xff"}, {"config": b"\xff"}):
+            request = messages.CreateSessionRequest(version=VERSION, **broken)
+            with pytest.raises(grpc.RpcError) as raised:
+                call(channel, "CreateSession", request, messages.CreateSessionReply)
+            assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        with pytest.raises(grpc.RpcError) as raised:
+            request = messages.CreateSessionRequest(version=VERSION + 1)
+            call(channel, "CreateSession", request, messages.CreateSessionReply)
+        assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert not server._service._sessions
+    assert not server.masters
+
+
+def test_values_that_no_message_can_hold_are_refused_with_advice(session, monkeypatch):
+    monkeypatch.setattr(client_values, "_MOST_BYTES", 1 << 20)  # of 2 GiB
+    x = tf.placeholder(tf.uint8, [None])
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="less than 2 GiB"):
+        session.run(tf.size(x), {x: np.ones(1 << 20, np.uint8)})
+    halves = [tf.fill([1 << 19], tf.constant(1, tf.uint8)) for _ in range(2)]
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="less than 2 GiB.*job:worker"):
+        session.run(halves)
+    assert len(session.run(halves[0])) == 1 << 19
