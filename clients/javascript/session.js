@@ -67,18 +67,23 @@ export class Session {
   /**
    * A function that runs a prepared step with the values of `feeds`, in that order. The server
    * keeps the step until the function's `release()`.
+   *
+   * @param {string | string[]} fetches
+   * @param {string[]} feeds
+   * @param {{timeoutMs?: number}} options
    */
-  async makeCallable(fetches, feeds = []) {
+  async makeCallable(fetches, feeds = [], { timeoutMs = 0 } = {}) {
     const names = new Fetches(fetches);
     const session = this._session;
     const connection = this._connection;
     const made = await connection.call("MakeCallable", { session, feeds, ...names.request });
-    const request = { session, callable: made.callable };
-    const run = async (...values) =>
-      names.read(
-        await connection.call("RunCallable", { ...request, feeds: values.map(toMessage) }),
-      );
-    run.release = () => connection.call("ReleaseCallable", request);
+    const callable = made.callable;
+    const run = async (...values) => {
+      const feeds = values.map(toMessage);
+      const request = { session, callable, feeds, timeout_ms: timeoutMs };
+      return names.read(await connection.call("RunCallable", request));
+    };
+    run.release = () => connection.call("ReleaseCallable", { session, callable });
     return run;
   }
 

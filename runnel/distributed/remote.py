@@ -171,11 +171,15 @@ class RemoteBackend:
         ).SerializeToString()
         if config is not None:
             request.config = config.SerializeToString()
-        self._client.connect()
-        reply = self._client.call("CreateSession", request)
-        self.session = reply.session
-        self._version = reply.graph_version
-        self._attached = self._client.attach(self.session)
+        try:
+            self._client.connect()
+            reply = self._client.call("CreateSession", request)
+            self.session = reply.session
+            self._version = reply.graph_version
+            self._attached = self._client.attach(self.session)
+        except BaseException:
+            self._client.close()
+            raise
 
     def call(self, name: str, request: Any, context: StepContext | None = None) -> Any:
         """A reply to a call of this session."""

@@ -87,7 +87,6 @@ class ClientService:
 
     def __init__(self, server: Any, security: Security) -> None:
         self._task = server
-        self._token = security.token
         self._sessions: dict[int, ClientSession] = {}
         self._numbers = itertools.count(1)
         self._folder = tempfile.mkdtemp(prefix="runnel-")  # for this user only
@@ -95,6 +94,7 @@ class ClientService:
         self._threads = ThreadPoolExecutor(_MOST_CALLS, "runnel-client")
         self._server = grpc.server(
             self._threads,
+            interceptors=[_TokenCheck(security.token)] if security.token else [],
             options=[
                 ("grpc.max_receive_message_length", -1),
                 ("grpc.max_send_message_length", -1),
@@ -150,28 +150,21 @@ class ClientService:
         """``handler`` with errors as the protocol has them."""
 
         def answer(request: Any, context: Any) -> Any:
-            self._require_token(context)
             try:
                 return handler(request, context)
             except Exception as error:  # noqa: BLE001 (told to the client)
-                if isinstance(error, ValueError | TypeError | KeyError | DecodeError):
-                    text = str(error.args[0] if error.args else error)
-                    error = errors.InvalidArgumentError(None, None, text)
-                code, text, whole = failure_bytes(error, self._task.task)
-                context.set_trailing_metadata([(FAILURE, whole)])
-                context.abort(_STATUS.get(code, grpc.StatusCode.UNKNOWN), text[:_MOST_DETAILS])
+                self._fail(context, error)
 
         return answer
 
-    def _require_token(self, context: Any) -> None:
-        if not self._token:
-            return
-        given = dict(context.invocation_metadata()).get("authorization", "")
-        if not hmac.compare_digest(given.encode(), b"Bearer " + self._token):
-            context.abort(
-                grpc.StatusCode.UNAUTHENTICATED,
-                "the token is not this cluster's (RUNNEL_CLUSTER_TOKEN)",
-            )
+    def _fail(self, context: Any, error: Exception) -> None:
+        """Ends a call with an error."""
+        if isinstance(error, ValueError | TypeError | KeyError | DecodeError):
+            text = str(error.args[0] if error.args else error)
+            error = errors.InvalidArgumentError(None, None, text)
+        code, text, whole = failure_bytes(error, self._task.task)
+        context.set_trailing_metadata([(FAILURE, whole)])
+        context.abort(_STATUS.get(code, grpc.StatusCode.UNKNOWN), text[:_MOST_DETAILS])
 
     def _session(self, number: int) -> ClientSession:
         session = self._sessions.get(number)
@@ -312,7 +305,10 @@ class ClientService:
 
     def _attach(self, request: Any, context: Any) -> Any:
         """Stays until the client goes, or the session is closed."""
-        self._require_token(context)
+        try:
+            self._session(request.session)
+        except errors.AbortedError as error:
+            self._fail(context, error)
         gone = threading.Event()
         if context.add_callback(gone.set):
             yield messages.Empty()
@@ -330,6 +326,28 @@ class ClientService:
 
     def _status(self, request: Any, context: Any) -> Any:
         return messages.StatusReply(json=status_of(self._task))
+
+
+class _TokenCheck(grpc.ServerInterceptor):
+    """Refuses who does not know the token, before anything of what it sends is read."""
+
+    def __init__(self, token: bytes) -> None:
+        self._expected = b"Bearer " + token
+        # A stream is read when it is asked for, which this one never is.
+        self._refusal = grpc.stream_stream_rpc_method_handler(self._refuse)
+
+    def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
+        given = dict(handler_call_details.invocation_metadata).get("authorization", "")
+        if hmac.compare_digest(given.encode(), self._expected):
+            return continuation(handler_call_details)
+        return self._refusal
+
+    @staticmethod
+    def _refuse(requests: Any, context: Any) -> Any:
+        context.abort(
+            grpc.StatusCode.UNAUTHENTICATED,
+            "the token is not this cluster's (RUNNEL_CLUSTER_TOKEN)",
+        )
 
 
 def _tensor(graph: Graph, name: str) -> Tensor:

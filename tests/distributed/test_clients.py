@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.distributed import client_values
+from runnel.distributed import client_values, remote
 from runnel.distributed.protocol import client_pb2 as messages
 from runnel.distributed.remote import RemoteBackend, status
 from runnel.distributed.service import SERVICE, VERSION
 from runnel.runtime.session import session as sessions
-from tests.distributed.clusters import cluster_of, servers
+from tests.distributed.clusters import cluster_of, free_addresses, servers
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -244,3 +244,16 @@ def test_values_that_no_message_can_hold_are_refused_with_advice(session, monkey
     with pytest.raises(tf.errors.ResourceExhaustedError, match="less than 2 GiB.*job:worker"):
         session.run(halves)
     assert len(session.run(halves[0])) == 1 << 19
+
+
+def test_a_session_that_is_unknown_cannot_be_attached(server):
+    with channel_to(server) as channel, pytest.raises(grpc.RpcError) as raised:
+        next(attach(channel, 12345))
+    assert raised.value.code() == grpc.StatusCode.ABORTED
+
+
+def test_an_address_where_nothing_answers_is_named(monkeypatch):
+    monkeypatch.setattr(remote, "_CONNECT_SECONDS", 0.5)
+    (address,) = free_addresses(1)
+    with pytest.raises(tf.errors.UnavailableError, match=address):
+        tf.Session(f"grpc://{address}")
