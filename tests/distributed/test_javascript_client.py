@@ -26,8 +26,8 @@ NO_NETWORK = re.compile(r"\b(E[A-Z]*TIMEDOUT|ENOTFOUND|EAI_AGAIN|ECONN[A-Z]+|E[A
 @pytest.fixture(scope="module")
 def client(tmp_path_factory) -> Path:
     """A folder in which the client is installed as ``runnel-client``."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None:
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
         pytest.skip("needs Node and npm")
     folder = tmp_path_factory.mktemp("javascript")
     package = folder / "clients" / "javascript"
@@ -66,6 +66,15 @@ def write_graph(folder: Path) -> str:
     return tf.train.write_graph(graph_def, folder, "graph.pb", as_text=False)
 
 
+def node(client: Path, *arguments: str) -> str:
+    """What a script prints."""
+    done = subprocess.run(
+        ["node", *arguments], cwd=client, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def trained(steps: int) -> tuple[list[float], float]:
     """The losses on the way, and the weight after it, as NumPy finds them."""
     x = np.float64([1, 2, 3, 4])
@@ -80,15 +89,9 @@ def test_a_program_in_javascript_trains_a_saved_graph_and_reads_its_values(clien
     graph = write_graph(tmp_path)
     spec = cluster_of(worker=1)
     with process(spec, "worker", 0, RUNNEL_CLUSTER_TOKEN="secret"):
-        done = subprocess.run(
-            ["node", "javascript_client.mjs", spec["worker"][0], graph, "secret"],
-            cwd=client,
-            capture_output=True,
-            text=True,
-            timeout=120,
+        found = json.loads(
+            node(client, "javascript_client.mjs", spec["worker"][0], graph, "secret")
         )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
 
     assert found["devices"] == [["/job:worker/replica:0/task:0/device:CPU:0", "CPU"]]
     losses, w = trained(5)
@@ -148,44 +151,22 @@ def test_a_client_in_javascript_that_is_killed_is_forgotten(client, tmp_path):
             pass
 
 
-def test_a_client_in_javascript_speaks_tls_and_keeps_the_token_from_others(client, tmp_path):
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    if shutil.which("openssl") is None:
-        pytest.skip("needs openssl to make a certificate")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
-        + ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
-        + ["-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
-        check=True,
-        capture_output=True,
-    )
+def test_a_client_in_javascript_speaks_tls_and_keeps_the_token_from_others(client, certificates):
     script = client / "encrypted.mjs"
     script.write_text(
         'import { readFileSync } from "node:fs";\n'
         'import { RunnelError, status } from "runnel-client";\n'
-        "const [address, cert, key] = process.argv.slice(2);\n"
-        "const own = readFileSync(cert);\n"
-        "const tls = { ca: own, cert: own, key: readFileSync(key) };\n"
-        'console.log((await status(address, { tls, token: "secret" })).task);\n'
+        "const [address, ...files] = process.argv.slice(2);\n"
+        "const [ca, cert, key] = files.map((file) => readFileSync(file));\n"
+        'const told = await status(address, { tls: { ca, cert, key }, token: "secret" });\n'
+        "console.log(told.task);\n"
         'const far = status("runnel.invalid:1", { token: "secret" });\n'
         "console.log(await far.catch((error) => error instanceof RunnelError && error.message));\n"
     )
+    files = [certificates[f"RUNNEL_TLS_{name}"] for name in ("CA", "CERT", "KEY")]
     spec = cluster_of(worker=1)
-    secrets = {
-        "RUNNEL_CLUSTER_TOKEN": "secret",
-        "RUNNEL_TLS_CERT": str(certificate),
-        "RUNNEL_TLS_KEY": str(key),
-        "RUNNEL_TLS_CA": str(certificate),
-    }
-    with process(spec, "worker", 0, **secrets):
-        done = subprocess.run(
-            ["node", script.name, spec["worker"][0], certificate, key],
-            cwd=client,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-    assert done.returncode == 0, done.stderr
-    task, refused = done.stdout.splitlines()
+    with process(spec, "worker", 0, **certificates):
+        done = node(client, script.name, spec["worker"][0], *files)
+    task, refused = done.splitlines()
     assert task == "/job:worker/replica:0/task:0"
     assert "unencrypted" in refused
