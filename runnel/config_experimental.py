@@ -1,10 +1,11 @@
-"""``tf.config.experimental``: listing the devices of this machine, and their memory settings."""
+"""``tf.config.experimental``: the devices of this machine, their memory, how they compute."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 from runnel.runtime.devices.devices import apply_gpu_options, list_devices
+from runnel.runtime.session import settings
 
 
 class PhysicalDevice(NamedTuple):
@@ -63,6 +64,36 @@ def get_memory_growth(device: PhysicalDevice) -> bool:
     return _growing.get(device, False)
 
 
+def enable_tensor_float_32_execution(enabled: bool) -> None:
+    """Says whether GPUs may multiply float32 in TensorFloat-32: faster, with 10 bits of fraction.
+
+    They may unless this, or a session's configuration, says otherwise.
+
+    Example:
+        >>> tf.config.experimental.enable_tensor_float_32_execution(False)
+    """
+    settings.set_tensor_float_32(bool(enabled))
+
+
+def tensor_float_32_execution_enabled() -> bool:
+    """Whether GPUs may multiply float32 in TensorFloat-32."""
+    return settings.current.tensor_float_32
+
+
+def set_synchronous_execution(enable: bool | None) -> None:
+    """Says whether every step is waited for (True), or only one that fetches something.
+
+    None, the default, has no step waited for that fetches nothing and runs on an accelerator; the
+    error of such a step is raised by a later call, and no step after it has changed anything.
+    """
+    settings.set_steps_ahead(None if not enable else 0)
+
+
+def get_synchronous_execution() -> bool:
+    """Whether every step is waited for, as :func:`set_synchronous_execution` has said."""
+    return settings.current.steps_ahead == 0
+
+
 def _require_gpu(device: Any) -> None:
     if not isinstance(device, PhysicalDevice) or device.device_type != "GPU":
         raise ValueError(f"{device!r} has no memory setting; GPUs of list_physical_devices have")
@@ -71,10 +102,14 @@ def _require_gpu(device: Any) -> None:
 __all__ = [
     "LogicalDevice",
     "PhysicalDevice",
+    "enable_tensor_float_32_execution",
     "get_memory_growth",
+    "get_synchronous_execution",
     "list_logical_devices",
     "list_physical_devices",
     "set_memory_growth",
+    "set_synchronous_execution",
+    "tensor_float_32_execution_enabled",
 ]
 
 

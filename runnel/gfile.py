@@ -7,6 +7,7 @@ A path with a protocol (``s3://...``) needs the package ``fsspec``. Errors are T
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob as _glob
 import os
 import shutil
@@ -31,7 +32,7 @@ def _translated(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno == 39 or "not empty" in str(error):  # ENOTEMPTY
+        if error.errno == errno.ENOTEMPTY:
             raise errors.FailedPreconditionError(None, None, f"{path}: {error.strerror}") from error
         kind = next(ours for theirs, ours in _ERRORS if isinstance(error, theirs))
         raise kind(None, None, f"{path}; {error.strerror or error}") from error

@@ -13,7 +13,10 @@ from collections.abc import Iterator
 import pytest
 
 # Tests describe behaviour on the CPU wherever they run; JAX_PLATFORMS=cuda tries another device.
+# What is placed on the host is compiled there.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+if "cpu" not in os.environ["JAX_PLATFORMS"].split(","):
+    os.environ["JAX_PLATFORMS"] += ",cpu"
 
 import runnel as tf  # noqa: E402
 from runnel.native.build import kept_libraries  # noqa: E402
@@ -29,6 +32,12 @@ if "RUNNEL_TEST_CACHE" not in os.environ:
     for library in kept_libraries():
         os.symlink(library, os.path.join(os.environ["RUNNEL_TEST_CACHE"], library.name))
 os.environ["RUNNEL_CACHE_DIR"] = os.environ["RUNNEL_TEST_CACHE"]
+
+# The tolerances of tests are float32's, and errors come from the step that fails. (tf32, and steps
+# that are sent ahead, have their own tests.)
+tf.config.experimental.enable_tensor_float_32_execution(False)
+if "RUNNEL_STEPS_AHEAD" not in os.environ:
+    tf.config.experimental.set_synchronous_execution(True)
 
 LEAVING_SECONDS = 2.0
 COMPILING_SECONDS = 100.0

@@ -87,6 +87,8 @@ class Loader:
         self._tf = tf
         self._feeds: dict[Any, Any] = {}
         self._assignments: list[Any] = []
+        self.variables: list[Any] = []
+        """Those that were made."""
 
     def variable(self, value: Any, name: str, trainable: bool = True) -> Any:
         """A variable that `load` will fill with `value`."""
@@ -97,6 +99,7 @@ class Loader:
         variable = tf.Variable(source, trainable=trainable, name=name)
         self._feeds[source] = value
         self._assignments.append(variable.initializer)
+        self.variables.append(variable)
         return variable
 
     def load(self, session: Any) -> None:

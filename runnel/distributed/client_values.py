@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -15,6 +16,11 @@ from runnel.graph.dtypes import as_dtype
 
 FAILURE = "runnel-failure-bin"
 """The metadata that carry a failure."""
+MOST_METADATA = 1 << 16
+"""The bytes of metadata that a client must be ready to take."""
+_MOST_BYTES = (1 << 31) - (1 << 20)  # what protocol buffers allow, less what describes the values
+_MOST_MESSAGE = 1 << 14
+_MOST_LINES = 16
 
 
 def to_message(value: Any, message: Any) -> None:
@@ -29,6 +35,18 @@ def to_message(value: Any, message: Any) -> None:
         )
     else:
         message.content = np.ascontiguousarray(array).tobytes()
+
+
+def require_one_message(values: Iterable[Any]) -> None:
+    """An error when ``values`` are too large to be sent together."""
+    total = sum(np.asarray(value).nbytes for value in values)
+    if total >= _MOST_BYTES:
+        raise errors.ResourceExhaustedError(
+            None,
+            None,
+            f"The values of one call take {total} bytes, but a message of a client's session holds "
+            "less than 2 GiB. Keep large values in variables, or feed and fetch them in slices",
+        )
 
 
 def from_message(message: Any) -> Any:
@@ -57,12 +75,23 @@ def _invalid(what: str) -> errors.InvalidArgumentError:
 
 
 def failure_bytes(error: BaseException, task: str) -> tuple[int, str, bytes]:
-    """The code, the text and the whole of an error."""
+    """The code, the text and the whole of an error, cut to what metadata can hold."""
     failure = wire.failure_of(error, task)
+    failure.message = _cut(failure.message, _MOST_MESSAGE)
+    site = [_cut(line, _MOST_MESSAGE // _MOST_LINES) for line in failure.site[-_MOST_LINES:]]
+    failure.site[:] = site
     # The fields that both protocols have are numbered alike.
     whole = client_pb2.Failure.FromString(failure.SerializeToString())
     whole.DiscardUnknownFields()
     return failure.code, failure.message, whole.SerializeToString()
+
+
+def _cut(text: str, most: int) -> str:
+    """``text``, or its beginning where it takes more than ``most`` bytes."""
+    content = text.encode()
+    if len(content) <= most:
+        return text
+    return f"{content[:most].decode(errors='ignore')} ... ({len(content)} bytes in all)"
 
 
 def error_from(content: bytes, find: Any) -> errors.OpError:

@@ -32,6 +32,7 @@ from runnel.passes.placement.partition import partition
 from runnel.passes.program.prune import prune
 from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.session.options import SessionOptions
+from runnel.runtime.session.partial_run import PartialRun
 
 logger = logging.getLogger("runnel")
 
@@ -234,6 +235,10 @@ class MasterSession:
             running = list(self.running.values())
         for step in running:
             step.task_lost(task, _unavailable(task, error))
+
+    def partial_run(self, session: Any, fetches: Any, feeds: list[Any]) -> PartialRun:
+        """A step of ``session`` that is fed and fetched in several parts."""
+        return PartialRun(session, fetches, feeds)
 
     def list_devices(self) -> list[LogicalDevice]:
         """The devices of the cluster that this session may use."""

@@ -19,6 +19,7 @@ from runnel.graph.graph import Graph
 from runnel.graph.import_graph_def import import_graph_def
 from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.schedule.plan import StepPlan
+from runnel.runtime.session import settings
 from runnel.runtime.state.at_exit import require_running
 from runnel.runtime.state.step_context import RunningSteps, StepContext
 from runnel.runtime.state.task_state import TaskState
@@ -87,6 +88,7 @@ class HostedPart:
             message.optimizer,
             raises=message.raises,
             precision=as_dtype(message.precision) if message.precision else None,
+            tensor_float_32=settings.current.tensor_float_32,
         )
 
 

@@ -19,8 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
-from runnel.distributed.client_values import FAILURE, failure_bytes, from_message, to_message
+from runnel.distributed.client_values import (
+    FAILURE,
+    failure_bytes,
+    from_message,
+    require_one_message,
+    to_message,
+)
 from runnel.distributed.master import MasterSession
 from runnel.distributed.protocol import client_pb2 as messages
 from runnel.distributed.security import Security
@@ -36,9 +43,13 @@ from runnel.runtime.session.session import Session
 
 VERSION = 1
 SERVICE = "runnel.client.Sessions"
+_MOST_DETAILS = 1000
+"""Characters of an error's text in the status itself; the failure beside it has more."""
 _MOST_CALLS = 4096
 """Calls that may wait at once; each has a thread while it does."""
 _KEEPALIVE_MS = 5000
+_LEAST_PING_MS = 500
+"""How often a client may ask whether the server lives; more often is taken for an attack."""
 
 
 class ClientSession:
@@ -48,6 +59,8 @@ class ClientSession:
         from tensorboard.compat.proto.config_pb2 import ConfigProto
 
         self.graph = Graph()
+        # Held by who extends the graph.
+        self.extending = threading.Lock()
         self.extend(graph_def)
         self.session = Session(server.target, self.graph, ConfigProto.FromString(config))
         self.callables: dict[int, Any] = {}
@@ -74,7 +87,6 @@ class ClientService:
 
     def __init__(self, server: Any, security: Security) -> None:
         self._task = server
-        self._token = security.token
         self._sessions: dict[int, ClientSession] = {}
         self._numbers = itertools.count(1)
         self._folder = tempfile.mkdtemp(prefix="runnel-")  # for this user only
@@ -82,6 +94,7 @@ class ClientService:
         self._threads = ThreadPoolExecutor(_MOST_CALLS, "runnel-client")
         self._server = grpc.server(
             self._threads,
+            interceptors=[_TokenCheck(security.token)] if security.token else [],
             options=[
                 ("grpc.max_receive_message_length", -1),
                 ("grpc.max_send_message_length", -1),
@@ -89,6 +102,8 @@ class ClientService:
                 ("grpc.keepalive_timeout_ms", _KEEPALIVE_MS),
                 ("grpc.keepalive_permit_without_calls", 1),
                 ("grpc.http2.max_pings_without_data", 0),
+                # gRPC's own limit, five minutes, would end the connection of a quiet client.
+                ("grpc.http2.min_ping_interval_without_data_ms", _LEAST_PING_MS),
             ],
         )
         handlers: dict[str, tuple[Any, Any]] = {
@@ -135,27 +150,21 @@ class ClientService:
         """``handler`` with errors as the protocol has them."""
 
         def answer(request: Any, context: Any) -> Any:
-            self._require_token(context)
             try:
                 return handler(request, context)
             except Exception as error:  # noqa: BLE001 (told to the client)
-                if isinstance(error, ValueError | TypeError | KeyError):
-                    error = errors.InvalidArgumentError(None, None, str(error))
-                code, text, whole = failure_bytes(error, self._task.task)
-                context.set_trailing_metadata([(FAILURE, whole)])
-                context.abort(_STATUS.get(code, grpc.StatusCode.UNKNOWN), text[:4000])
+                self._fail(context, error)
 
         return answer
 
-    def _require_token(self, context: Any) -> None:
-        if not self._token:
-            return
-        given = dict(context.invocation_metadata()).get("authorization", "")
-        if not hmac.compare_digest(given.encode(), b"Bearer " + self._token):
-            context.abort(
-                grpc.StatusCode.UNAUTHENTICATED,
-                "the token is not this cluster's (RUNNEL_CLUSTER_TOKEN)",
-            )
+    def _fail(self, context: Any, error: Exception) -> None:
+        """Ends a call with an error."""
+        if isinstance(error, ValueError | TypeError | KeyError | DecodeError):
+            text = str(error.args[0] if error.args else error)
+            error = errors.InvalidArgumentError(None, None, text)
+        code, text, whole = failure_bytes(error, self._task.task)
+        context.set_trailing_metadata([(FAILURE, whole)])
+        context.abort(_STATUS.get(code, grpc.StatusCode.UNKNOWN), text[:_MOST_DETAILS])
 
     def _session(self, number: int) -> ClientSession:
         session = self._sessions.get(number)
@@ -181,19 +190,23 @@ class ClientService:
         session = ClientSession(self._task, request.config, request.graph_def)
         number = secrets.randbits(63) | 1
         self._sessions[number] = session
+        # The client may have given up while tasks were waited for: it cannot close the session.
+        if not context.is_active():
+            self._close(messages.SessionRequest(session=number), context)
         return messages.CreateSessionReply(session=number, graph_version=session.version)
 
     def _extend(self, request: Any, context: Any) -> Any:
         session = self._session(request.session)
-        if request.graph_version != session.version:
-            raise errors.AbortedError(
-                None,
-                None,
-                f"The session's graph has {session.version} operations here and "
-                f"{request.graph_version} at the client",
-            )
-        session.extend(request.graph_def)
-        return messages.ExtendSessionReply(graph_version=session.version)
+        with session.extending:
+            if request.graph_version != session.version:
+                raise errors.AbortedError(
+                    None,
+                    None,
+                    f"The session's graph has {session.version} operations here and "
+                    f"{request.graph_version} at the client",
+                )
+            session.extend(request.graph_def)
+            return messages.ExtendSessionReply(graph_version=session.version)
 
     def _run(self, request: Any, context: Any) -> Any:
         session = self._session(request.session)
@@ -205,11 +218,19 @@ class ClientService:
             partial = session.partial_runs.get(request.partial_run)
             if partial is None:
                 raise errors.InvalidArgumentError(None, None, "There is no such partial run")
-            values = partial.run(session.session, [*fetches, *targets], feeds)
+            values = partial.run(
+                session.session,
+                [*fetches, *targets],
+                feeds,
+                lambda plan, known: self._stepped(session, plan, known, request, context)[0],
+            )
+            if partial.is_complete:  # nothing more can be asked of it
+                session.partial_runs.pop(request.partial_run, None)
             return _reply(values[: len(fetches)], None)
         prepared, _ = session.session._prepare([*fetches, *targets], dict.fromkeys(feeds))
         values = [check_feed(tensor, feeds[tensor]) for tensor in prepared.feeds]
-        return self._stepped(session, prepared, values, len(fetches), request, context)
+        found, tracer = self._stepped(session, prepared.plan, values, request, context)
+        return _reply(prepared.fetched(found)[: len(fetches)], tracer)
 
     def _make_callable(self, request: Any, context: Any) -> Any:
         session = self._session(request.session)
@@ -233,28 +254,23 @@ class ClientService:
                 None, None, f"The callable takes {len(feeds)} values, not {len(request.feeds)}"
             )
         values = [check_feed(feeds[i], from_message(request.feeds[i])) for i in places]
-        return self._stepped(session, prepared, values, count, request, context)
+        found, tracer = self._stepped(session, prepared.plan, values, request, context)
+        return _reply(prepared.fetched(found)[:count], tracer)
 
     def _stepped(
-        self,
-        session: ClientSession,
-        prepared: Any,
-        feeds: list[Any],
-        count: int,
-        request: Any,
-        call: Any,
-    ) -> Any:
+        self, session: ClientSession, plan: Any, feeds: list[Any], request: Any, call: Any
+    ) -> tuple[list[Any], StepTracer | None]:
         """Runs a step that ends when the client hangs up."""
-        deadline = time.monotonic() + request.timeout_ms / 1000 if request.timeout_ms else None
-        tracer = StepTracer(prepared.plan.device_of) if request.trace else None
+        timeout_ms = request.timeout_ms or session.session._options.timeout_ms
+        deadline = time.monotonic() + timeout_ms / 1000 if timeout_ms > 0 else None
+        tracer = StepTracer(plan.device_of) if request.trace else None
         step = session.session._steps.begin(deadline, tracer)
         try:
             if not call.add_callback(lambda: step.cancel("its client has given it up")):
                 step.cancel("its client has given it up")
-            values = prepared.plan.run(feeds, step)
+            return plan.run(feeds, step), tracer
         finally:
             session.session._steps.end(step)
-        return _reply(prepared.fetched(values)[:count], tracer)
 
     def _release_callable(self, request: Any, context: Any) -> Any:
         self._session(request.session).callables.pop(request.callable, None)
@@ -289,7 +305,10 @@ class ClientService:
 
     def _attach(self, request: Any, context: Any) -> Any:
         """Stays until the client goes, or the session is closed."""
-        self._require_token(context)
+        try:
+            self._session(request.session)
+        except errors.AbortedError as error:
+            self._fail(context, error)
         gone = threading.Event()
         if context.add_callback(gone.set):
             yield messages.Empty()
@@ -309,6 +328,28 @@ class ClientService:
         return messages.StatusReply(json=status_of(self._task))
 
 
+class _TokenCheck(grpc.ServerInterceptor):
+    """Refuses who does not know the token, before anything of what it sends is read."""
+
+    def __init__(self, token: bytes) -> None:
+        self._expected = b"Bearer " + token
+        # A stream is read when it is asked for, which this one never is.
+        self._refusal = grpc.stream_stream_rpc_method_handler(self._refuse)
+
+    def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
+        given = dict(handler_call_details.invocation_metadata).get("authorization", "")
+        if hmac.compare_digest(given.encode(), self._expected):
+            return continuation(handler_call_details)
+        return self._refusal
+
+    @staticmethod
+    def _refuse(requests: Any, context: Any) -> Any:
+        context.abort(
+            grpc.StatusCode.UNAUTHENTICATED,
+            "the token is not this cluster's (RUNNEL_CLUSTER_TOKEN)",
+        )
+
+
 def _tensor(graph: Graph, name: str) -> Tensor:
     found: Any = graph.as_graph_element(name, allow_operation=False)
     return found
@@ -320,6 +361,7 @@ def _operation(graph: Graph, name: str) -> Operation:
 
 
 def _reply(values: Sequence[Any], tracer: StepTracer | None) -> Any:
+    require_one_message(values)
     reply = messages.RunReply()
     for value in values:
         to_message(value, reply.values.add())

@@ -66,6 +66,11 @@ class OpError(Exception):
     def error_code(self) -> int:
         return self._error_code
 
+    def remark(self, text: str) -> None:
+        """Adds ``text`` to the message."""
+        self._message = f"{self._message} {text}"
+        self.args = (self._message,)
+
     def __str__(self) -> str:
         if self._op is None:
             return self._message

@@ -263,11 +263,20 @@ class Graph(Attachments, GraphScopes, CollectionStore):
         """Within the block, operations are added to this graph."""
         return default_graph(self)
 
-    def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
-        """This graph as a ``GraphDef`` protocol buffer."""
+    def as_graph_def(
+        self,
+        from_version: int | None = None,
+        add_shapes: bool = False,
+        add_origins: bool = False,
+    ) -> Any:
+        """This graph as a ``GraphDef`` protocol buffer.
+
+        ``add_origins`` records the lines of the program that made each operation, so that errors
+        of whoever runs the graph name them.
+        """
         from runnel.graph.graph_def import graph_to_graph_def
 
-        return graph_to_graph_def(self, from_version, add_shapes)
+        return graph_to_graph_def(self, from_version, add_shapes, add_origins)
 
 
 class NameScope:

@@ -41,12 +41,16 @@ def operation_to_node_def(op: Operation, add_shapes: bool = False) -> Any:
 
 
 def graph_to_graph_def(
-    graph: Graph, from_version: int | None = None, add_shapes: bool = False
+    graph: Graph,
+    from_version: int | None = None,
+    add_shapes: bool = False,
+    add_origins: bool = False,
 ) -> Any:
     """``graph`` as a ``GraphDef``, with its operations in the order of construction.
 
     ``from_version`` leaves out those that were there when ``graph.version`` had that value;
-    ``add_shapes`` records the static shapes in an attribute ``_output_shapes``.
+    ``add_shapes`` records the static shapes in an attribute ``_output_shapes``, ``add_origins`` the
+    lines of the user's program that made each operation in an attribute ``_origin``.
 
     Example:
         >>> [node.op for node in tf.constant(1.0).graph.as_graph_def().node]
@@ -60,7 +64,11 @@ def graph_to_graph_def(
     graph_def.versions.producer = GRAPH_DEF_VERSION
     add = graph_def.node.add
     for op in operations[from_version or 0 :]:
-        _write_node(add(), op, add_shapes)
+        node = add()
+        _write_node(node, op, add_shapes)
+        if add_origins:
+            origin = [op.name, *op.creation_site()]
+            encode_attribute(node.attr[ORIGIN], origin, "string", is_list=True)
     return graph_def
 
 

@@ -68,11 +68,12 @@ def import_graph_def(
 def extend_graph(graph: Graph, graph_def: Any) -> None:
     """Adds nodes to ``graph`` that may take what is there already, all of them or none.
 
-    A mistake is a ValueError, as in :func:`import_graph_def`.
+    A mistake is a ValueError, as in :func:`import_graph_def`. No line of this process has made the
+    operations: those that the nodes name are theirs.
     """
     graph._check_not_finalized()
     _check_versions(graph_def.versions)
-    importer = _Importer(graph, read_nodes(graph_def, None), capture_site(1))
+    importer = _Importer(graph, read_nodes(graph_def, None), ())
     importer.take_what_exists()
     importer.check_edges()
     importer.build()

@@ -48,7 +48,9 @@ def _require_updates(indices: Dims, updates: Dims, target: Dims) -> None:
         ) from None
 
 
-def _put(xp: Any, target: Any, indices: Any, updates: Any, method: str, check: Any) -> Any:
+def _put(
+    xp: Any, target: Any, indices: Any, updates: Any, method: str, check: Any, platform: str
+) -> Any:
     at_run_time(_require_updates, indices.shape, updates.shape, target.shape)
     require_coordinates(xp, indices, target.shape, check)
     depth = indices.shape[-1]
@@ -57,8 +59,8 @@ def _put(xp: Any, target: Any, indices: Any, updates: Any, method: str, check: A
         # Coordinates without dimensions all mean the whole target.
         updates = updates.reshape((-1, *target.shape))
         where, target = (np.zeros(updates.shape[0], np.int64),), target[None]
-        return combine_at(xp, target, where, updates, method)[0]
-    return combine_at(xp, target, where, updates, method)
+        return combine_at(xp, target, where, updates, method, platform)[0]
+    return combine_at(xp, target, where, updates, method, platform)
 
 
 @scatter_nd_op.shape
@@ -69,9 +71,9 @@ def _(indices, updates, shape):
 
 
 @scatter_nd_op.kernel
-def _(xp, indices, updates, shape, *, check):
+def _(xp, indices, updates, shape, *, check, platform):
     target = xp.zeros(tuple(shape.tolist()), updates.dtype)
-    return _put(xp, target, indices, updates, "add", check)
+    return _put(xp, target, indices, updates, "add", check, platform)
 
 
 @scatter_nd_op.gradient
@@ -96,8 +98,8 @@ def _tensor_scatter(name: str, method: str) -> OpDef:
         return tensor.dims
 
     @op_def.kernel
-    def _(xp, tensor, indices, updates, *, check):
-        return _put(xp, xp.asarray(tensor), indices, updates, method, check)
+    def _(xp, tensor, indices, updates, *, check, platform):
+        return _put(xp, xp.asarray(tensor), indices, updates, method, check, platform)
 
     return op_def
 

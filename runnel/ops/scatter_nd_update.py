@@ -37,7 +37,7 @@ def _scatter_nd_dims(ref_dims: Dims, indices: Tensor, updates: Tensor) -> Dims:
 
 
 def _kernel(method: str) -> Any:
-    def kernel(xp, ref, indices, updates, *, check):
+    def kernel(xp, ref, indices, updates, *, check, platform):
         import numpy as np
 
         depth = indices.shape[-1]
@@ -52,7 +52,7 @@ def _kernel(method: str) -> Any:
             in_range(xp, column, ref.shape[axis], check, f"indices[..., {axis}]")
         if xp is not np and columns:
             columns[0] = check.gate_indices(columns[0], ref.shape[0])
-        return combine_at(xp, ref, tuple(columns), updates, method)
+        return combine_at(xp, ref, tuple(columns), updates, method, platform)
 
     return kernel
 

@@ -2,7 +2,8 @@
 
 Liu and Nocedal 1989: the two-loop recursion over the last ``history`` pairs of steps and gradient
 changes, with a line search for the strong Wolfe conditions (Nocedal and Wright, algorithms 3.5
-and 3.6).
+and 3.6). Where steps change the loss by no more than its rounding, the slopes alone decide (Hager
+and Zhang 2005, the approximate Wolfe conditions).
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ class LBFGSOptimizer:
             if callback is not None:
                 problem.move_to(point)
                 callback(iteration, loss)
-            if decrease <= self._loss_tolerance * max(abs(loss), 1.0):
+            if self._loss_tolerance and decrease <= self._loss_tolerance * max(abs(loss), 1.0):
                 message, converged = "the loss no longer decreases", True
                 break
         norm = float(np.abs(gradient).max(initial=0.0))
@@ -161,6 +162,8 @@ class _Problem:
         self._session = session
         self._feed = feed_dict
         self.evaluations = 0
+        self.precision = float(np.finfo(optimizer._loss.dtype.base_dtype.np_dtype).eps)
+        """The relative rounding of a loss."""
         values = [np.asarray(v) for v in session.run(optimizer._variables)]
         self._shapes = [v.shape for v in values]
         self.best = np.concatenate([v.reshape(-1).astype(np.float64) for v in values])
@@ -203,6 +206,8 @@ def _two_loop(
 
 _SUFFICIENT_DECREASE = 1e-4
 _CURVATURE = 0.9
+_ROUNDING = 10
+"""By how many units in its last place a loss may be off."""
 
 
 def _line_search(
@@ -216,6 +221,7 @@ def _line_search(
 ) -> tuple[float, float, np.ndarray] | None:
     """A step size that satisfies the strong Wolfe conditions (or the best decrease found)."""
     slope = float(direction @ gradient)
+    level = loss + _ROUNDING * problem.precision * abs(loss)
     # Two ends of an interval that holds such a size: the better end, and the other once known.
     low, high = (0.0, loss, slope), None
     size = first
@@ -226,6 +232,9 @@ def _line_search(
         finite = bool(np.isfinite(new_loss) and np.isfinite(new_slope))
         if finite and new_loss < (loss if best is None else best[1]):
             best = (size, new_loss, new_gradient)
+        if finite and loss - (level - loss) <= new_loss <= level:
+            if _CURVATURE * slope <= new_slope <= (2 * _SUFFICIENT_DECREASE - 1) * slope:
+                return size, new_loss, new_gradient
         decrease = loss + _SUFFICIENT_DECREASE * size * slope
         if not finite or new_loss > decrease or new_loss >= low[1]:
             high = (size, new_loss, new_slope)

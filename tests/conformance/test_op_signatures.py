@@ -14,6 +14,8 @@ from runnel.graph.signature import REQUIRED
 OWN = {
     "GatherTree",  # TensorFlow 1.15 has it, in its contrib
     "PythonGeneratorDataset",  # TensorFlow's has graph functions around Python's
+    "_RecvMany",  # partitioning makes it of several _Recv
+    "_SendMany",  # and this of several _Send
     "_StackPopJoined",  # a pass makes it of a loop's pops
 }
 # (op, attribute): allowed types of TensorFlow's that runnel leaves out, and why not.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import socket
-import subprocess
 from typing import Any
 
 import numpy as np
@@ -15,8 +13,6 @@ import runnel as tf
 from tests.distributed.clusters import cluster_of, process
 
 pytestmark = pytest.mark.timeout(120)
-
-openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")
 
 
 def double_on_ps() -> tuple[tf.Tensor, tf.Tensor]:
@@ -70,28 +66,6 @@ def test_whoever_says_something_else_is_hung_up_on():
         server.stop()
 
 
-@pytest.fixture
-def certificates(tmp_path) -> dict[str, str]:
-    """An authority, and a certificate of its for this machine."""
-
-    def run(*arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], cwd=tmp_path, check=True, capture_output=True)
-
-    key = ["-newkey", "rsa:2048", "-nodes", "-days", "2"]
-    run("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=test authority")
-    run("req", *key[:3], "-keyout", "task.key", "-out", "task.csr", "-subj", "/CN=localhost")
-    (tmp_path / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-    signing = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2"]
-    run("x509", "-req", "-in", "task.csr", *signing, "-out", "task.pem", "-extfile", "names")
-    return {
-        "RUNNEL_TLS_CERT": str(tmp_path / "task.pem"),
-        "RUNNEL_TLS_KEY": str(tmp_path / "task.key"),
-        "RUNNEL_TLS_CA": str(tmp_path / "ca.pem"),
-        "RUNNEL_CLUSTER_TOKEN": "secret",
-    }
-
-
-@openssl
 def test_tasks_and_clients_talk_through_tls_and_know_each_other(certificates, monkeypatch):
     spec = cluster_of(ps=1, worker=1)
     x, y = double_on_ps()

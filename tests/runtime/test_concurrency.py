@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import os
 import signal
 import subprocess
 import sys
@@ -460,12 +461,17 @@ print("whole")
 """
 
 
-@pytest.mark.parametrize("checked", ["checked", "unchecked"])
+@pytest.mark.parametrize("checked", ["checked", "unchecked", "sent ahead"])
 @TIERS
 def test_an_interrupt_at_any_moment_leaves_whole_state_and_no_lock(level, checked):
     """Ctrl-C in a training loop, hundreds of times: each step has happened or it has not."""
+    if checked == "sent ahead" and level != COMPILED:
+        pytest.skip("what is interpreted is not sent")
+    ahead = {"RUNNEL_STEPS_AHEAD": "4"} if checked == "sent ahead" else {}
+    checked = "unchecked" if checked == "unchecked" else "checked"
     result = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(_INTERRUPTED), str(level), checked],
+        env={**os.environ, **ahead},
         capture_output=True,
         text=True,
         timeout=100,

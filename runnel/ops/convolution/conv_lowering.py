@@ -6,9 +6,9 @@
 of groups is the number of times the filter's input channels go into the input's.
 
 Under NumPy everything is matrix products over columns. Under ``jax.numpy`` a ``platform`` other
-than ``"cpu"`` gets XLA's own convolutions, in the data format given; on a CPU oneDNN computes them
-where it is installed (`runnel.ops.convolution.onednn_convolution`) and otherwise
-`runnel.ops.convolution.conv_formulations` chooses, unless ``formulation`` names one.
+than ``"cpu"`` gets XLA's own convolutions, in the data format given, and columns for integers; on a
+CPU oneDNN computes them where it is installed (`runnel.ops.convolution.onednn_convolution`) and
+otherwise `runnel.ops.convolution.conv_formulations` chooses, unless ``formulation`` names one.
 
 float16 and bfloat16 are computed in float32 and rounded once, which is also what XLA does on
 accelerators.
@@ -166,7 +166,7 @@ def conv(
     shape = convolution_shape(x.shape, filter.shape, **attributes)
     if shape.is_empty:
         return xp.zeros(shape.output_shape, x.dtype)
-    if _is_direct(xp, platform):
+    if _is_direct(xp, platform, x.dtype):
         if conv_phases.pays(shape.window, shape.channels, shape.groups):
             x = to_channels_last(xp, x, shape.data_format)
             y = conv_phases.forward(xp, x, filter, shape.window)
@@ -181,7 +181,7 @@ def conv(
         y = formulations.depthwise_forward(xp, x, _depthwise_filter(filter, shape), window)
     else:
         choice = formulation or _choose(
-            xp, formulations.choose_forward, window, shape.channels // groups
+            xp, platform, formulations.choose_forward, window, shape.channels // groups
         )
         parts = [
             formulations.forward(xp, *operands, window, choice)
@@ -207,7 +207,7 @@ def conv_backprop_filter(
     _check_gradient(out_backprop, shape)
     if shape.is_empty:
         return xp.zeros(filter_sizes, x.dtype)
-    if _is_direct(xp, platform):
+    if _is_direct(xp, platform, x.dtype):
         if conv_phases.pays(shape.window, shape.channels, shape.groups):
             x = to_channels_last(xp, x, shape.data_format)
             dy = to_channels_last(xp, out_backprop, shape.data_format)
@@ -227,6 +227,7 @@ def conv_backprop_filter(
     else:
         choice = formulation or _choose(
             xp,
+            platform,
             formulations.choose_filter_gradient,
             window,
             shape.batch,
@@ -260,7 +261,7 @@ def conv_backprop_input(
     _check_gradient(out_backprop, shape)
     if shape.is_empty:
         return xp.zeros(shape.input_shape, out_backprop.dtype)
-    if _is_direct(xp, platform):
+    if _is_direct(xp, platform, out_backprop.dtype):
         return formulations.direct_input_gradient(
             filter, out_backprop, shape.window, shape.groups, shape.data_format
         )
@@ -276,6 +277,7 @@ def conv_backprop_input(
     else:
         choice = formulation or _choose(
             xp,
+            platform,
             formulations.choose_input_gradient,
             window,
             shape.batch,
@@ -340,8 +342,9 @@ def depthwise_conv2d_native_backprop_input(
     )
 
 
-def _is_direct(xp: Namespace, platform: str) -> bool:
-    return xp is not np and platform != "cpu"
+def _is_direct(xp: Namespace, platform: str, dtype: np.dtype) -> bool:
+    """True for what XLA's own convolution computes; a GPU's library has none for integers."""
+    return xp is not np and platform != "cpu" and not np.issubdtype(dtype, np.integer)
 
 
 def _is_for_onednn(
@@ -363,8 +366,8 @@ def _depthwise_filter(filter: Array, shape: ConvolutionShape) -> Array:
     return filter.reshape(*shape.window.window, shape.channels, multiplier)
 
 
-def _choose(xp: Namespace, rule: Any, *facts: Any) -> str:
-    return "columns" if xp is np else rule(*facts)
+def _choose(xp: Namespace, platform: str, rule: Any, *facts: Any) -> str:
+    return "columns" if xp is np or platform != "cpu" else rule(*facts)
 
 
 def _split(xp: Namespace, x: Array, groups: int) -> list[Array]:

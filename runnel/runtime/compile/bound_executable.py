@@ -2,8 +2,8 @@
 
 A call is *started* under the locks of the variables that it updates, which are given back at once:
 XLA runs what follows after it. What is still to be known then, whether the checks held, is an
-:class:`Unconfirmed`. Whatever can be done before the result is waited for is done before: it costs
-no time while the device computes.
+:class:`Unconfirmed`; or, of a step that is sent ahead, a :class:`SentStep`. Whatever can be done
+before the result is waited for is done before: it costs no time while the device computes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -30,6 +30,7 @@ from runnel.runtime.devices.transfer import has_wide_types, put, restore_types
 from runnel.runtime.interpret.segment_state import Reshaped, SegmentState
 from runnel.runtime.state.cell import Cell, Undo
 from runnel.runtime.state.pack import Row
+from runnel.runtime.state.sent_ahead import Sender, SentStep
 from runnel.runtime.state.step_context import StepContext
 
 _held_by = attrgetter("held")
@@ -46,6 +47,7 @@ class BoundExecutable:
     ``reshaped`` tells whether another step has given a variable another shape than it was compiled
     for, if that can be. ``borrows`` says whether inputs may be the caller's arrays, which must not
     be in use when a step ends; ``node`` is what an error names that comes before the call.
+    ``overwritten`` are cells whose value a call takes only to leave it there if it fails.
     """
 
     def __init__(
@@ -58,8 +60,9 @@ class BoundExecutable:
         is_accelerator: bool,
         borrows: bool,
         node: Node,
+        overwritten: Sequence[Cell] = (),
     ) -> None:
-        self._executable = executable
+        self.executable = executable
         self._state = state
         self._reshaped = reshaped
         self._spare = spare
@@ -75,10 +78,21 @@ class BoundExecutable:
         """What has to be taken back when a check fails; the rest is left by the call itself."""
         self._takes_back = bool(executable.checked and self._replaced)
         self._draws_by_data = None in executable.drawn
+        self.can_be_sent = bool(
+            executable.is_chained
+            and executable.checked
+            and state.stored  # what is run only to see whether it fails is waited for
+            and not (self._replaced or self._draws_by_data or executable.asks)
+        )
+        """Whether a call can be left to itself, and the next call be told of its outcome."""
+        self._success: Any = None
+        """An outcome of a step before, where it is known: true."""
         self._was_called = False
         self._is_pure = not (state.loads or state.written)
-        self._donated = [state.load_cells[i] for i in executable.donated]
-        self._kept = [state.load_cells[i] for i in executable.kept]
+        taken = [*state.load_cells, *overwritten]
+        self._donated = [taken[i] for i in executable.donated]
+        self._kept = [taken[i] for i in executable.kept]
+        self._overwritten = overwritten
 
     def start(
         self, inputs: list[Any], explain: Explain, context: StepContext
@@ -87,28 +101,66 @@ class BoundExecutable:
 
         When a check turns out to have failed, ``explain`` raises the error for it.
         """
-        executable = self._executable
+        executable = self.executable
         arguments = [inputs[i] for i in executable.argument_inputs]
         if self._is_accelerator:
             arguments = _transferred(arguments, self._device)
+        if executable.is_chained:
+            arguments.append(self._outcome(None))
         if executable.asks:
             return self._start_asking(arguments, inputs, explain, context)
-        run = None if self._was_called else CompiledRun(context)
-        try:
-            outputs, holds, undo = self._called(arguments, run, context)
-        finally:
-            if run is not None:
-                run.end()
-        if run is not None and run.interrupt is not None:
-            raise run.interrupt
-        if executable.constant_outputs:
-            outputs = self._with_constants(outputs)
+        outputs, holds, undo = self._first_or_later_call(arguments, context, None)
         if executable.checked:
             check = partial(self._confirm, holds, undo, inputs, explain, context)
             return outputs, Unconfirmed(check)
         if self._borrows and any(isinstance(argument, np.ndarray) for argument in arguments):
             return outputs, Unconfirmed(None, arrays=[holds])  # which is there at the end
         return outputs, None
+
+    @property
+    def lacks_value(self) -> bool:
+        """True when a cell no longer has such a value as when the segment was compiled."""
+        if not self._overwritten:
+            return False
+        return any(cell.held is None or cell.changes_shape for cell in self._overwritten)
+
+    def send(self, step: SentStep, sender: Sender) -> list[Any]:
+        """Makes a call that nobody waits for, the next in the chain of ``sender``; its outputs."""
+        arguments = [step.inputs[i] for i in self.executable.argument_inputs]
+        if self._is_accelerator:
+            target = self._xla_device
+            arguments = [put(a, target) if isinstance(a, np.ndarray) else a for a in arguments]
+        arguments.append(self._outcome(sender.outcome))
+        sender.add(step)
+        try:
+            return self._first_or_later_call(arguments, step.context, step)[0]
+        finally:
+            if step.held is None:
+                sender.withdraw(step)
+
+    def _outcome(self, before: Any) -> Any:
+        """The outcome of the step before as an operand: ``before``, where it is not known."""
+        if before is not None:
+            return before
+        if self._success is None:
+            self._success = put(np.True_, self._xla_device)
+        return self._success
+
+    def _first_or_later_call(
+        self, arguments: list[Any], context: StepContext, step: SentStep | None
+    ) -> tuple[list[Any], Any, list[Undo]]:
+        """Makes a call that asks nothing."""
+        run = None if self._was_called else CompiledRun(context)
+        try:
+            outputs, holds, undo = self._called(arguments, run, context, step)
+        finally:
+            if run is not None:
+                run.end()
+        if run is not None and run.interrupt is not None:
+            raise run.interrupt
+        if self.executable.constant_outputs:
+            outputs = self._with_constants(outputs)
+        return outputs, holds, undo
 
     def _start_asking(
         self, arguments: list[Any], inputs: list[Any], explain: Explain, context: StepContext
@@ -122,30 +174,41 @@ class BoundExecutable:
             if isinstance(error, Exception) and was_interrupted(error):
                 raise KeyboardInterrupt from None
             raise
-        if self._executable.constant_outputs:
+        if self.executable.constant_outputs:
             outputs = self._with_constants(outputs)
         check = partial(self._confirm_asking, run, holds, undo, inputs, explain)
         return outputs, Unconfirmed(check)
 
     def _called(
-        self, arguments: list[Any], run: CompiledRun | None, context: StepContext
+        self,
+        arguments: list[Any],
+        run: CompiledRun | None,
+        context: StepContext,
+        step: SentStep | None = None,
     ) -> tuple[list[Any], Any, list[Undo]]:
-        """Makes the call; ``run`` is told of an interrupt that came too late to prevent it."""
+        """Makes the call; ``run`` is told of an interrupt that came too late to prevent it.
+
+        ``step`` gets the outcome, together with the cells that get their new values.
+        """
         if self._is_pure:
-            return self._call(arguments, run)
+            return self._call(arguments, run, step)
         state, called = self._state, None
         if not self._takes_back and not self._draws_by_data:
             with state.task.lock:
                 if not state.task.writing:
-                    called = self._call(arguments, run)
+                    called = self._call(arguments, run, step)
         if called is None:
-            called = self._call_alone(arguments, run, context)
+            called = self._call_alone(arguments, run, context, step)
         if state.streams:
             context.drawn = [*context.drawn, *called[2][-len(state.streams) :]]
         return called
 
     def _call_alone(
-        self, arguments: list[Any], run: CompiledRun | None, context: StepContext
+        self,
+        arguments: list[Any],
+        run: CompiledRun | None,
+        context: StepContext,
+        step: SentStep | None,
     ) -> tuple[list[Any], Any, list[Undo]]:
         """Makes the call when no other step is in the middle of writing the same state.
 
@@ -158,7 +221,7 @@ class BoundExecutable:
             release = state.writers.acquire(context, self._node)
         try:
             with state.task.lock:
-                outputs, holds, undo = self._call(arguments, run)
+                outputs, holds, undo = self._call(arguments, run, step)
             interrupts: list[BaseException] = []
             if self._takes_back or self._draws_by_data:
                 interrupted = interrupts.append if run is None else run.interrupted
@@ -174,13 +237,13 @@ class BoundExecutable:
             deque(release, 0)
 
     def _call(
-        self, arguments: list[Any], run: CompiledRun | None
+        self, arguments: list[Any], run: CompiledRun | None, step: SentStep | None
     ) -> tuple[list[Any], Any, list[Undo]]:
         """Makes the call, under the store's lock, and stores the new state.
 
         Returns the outputs, whether the checks hold, and what a failed one must take back.
         """
-        executable, state = self._executable, self._state
+        executable, state = self.executable, self._state
         if self._reshaped is not None and self._reshaped():
             raise Reshaped
         # The variables' buffers are handed over under the lock: once a step has been
@@ -189,16 +252,24 @@ class BoundExecutable:
         kept = list(map(_held_by, self._kept))
         if not (_UNUSUAL.isdisjoint(map(type, donated)) and _UNUSUAL.isdisjoint(map(type, kept))):
             state.require_values(list(map(_value_of, state.load_cells)))
+            if self.lacks_value:
+                raise Reshaped
             donated = list(map(_value_of, self._donated))
             kept = list(map(_value_of, self._kept))
         before = [(position, cell, cell.value) for position, cell in self._replaced]
-        cells, moved, streams = state.stored, [], None
+        cells: list[Cell | SentStep] = list(state.stored)
+        moved, streams = [], None
         if state.streams:
             places = [cell.value for cell, _, _ in state.streams]
             streams = np.array([place.words() for place in places], np.uint32)
             if not self._draws_by_data:
-                cells = state.written
+                cells = list(state.written)
                 moved = [place.skip(n) for place, n in zip(places, executable.drawn, strict=True)]
+        if step is not None:
+            if moved:
+                drawing = state.written[len(state.stored) :]
+                step.undo = list(zip(drawing, places, moved, strict=True))
+            cells = [*cells, step]
         lent = self._spare.take(executable, self._xla_device)
         operands = (donated, kept, streams, arguments, executable.constants, lent)
         is_built_in = self._was_called and (executable.asks_natively or not executable.asks)
@@ -209,7 +280,7 @@ class BoundExecutable:
             self._spare.keep(executable, tuple(work))
         undo: list[Undo] = [(cell, old, new_states[position]) for position, cell, old in before]
         if moved:
-            undo += zip(cells[len(new_states) :], places, moved, strict=True)
+            undo += zip(state.written[len(new_states) :], places, moved, strict=True)
         return outputs, holds, undo
 
     @property
@@ -218,7 +289,7 @@ class BoundExecutable:
 
     def _advance_streams(self, outputs: list[Any], undo: list[Undo]) -> list[Any]:
         """Moves the random streams on; returns ``outputs`` without what says by how much."""
-        drawn_by = self._executable.drawn
+        drawn_by = self.executable.drawn
         told = sum(drawn is None for drawn in drawn_by)
         counts = iter(outputs[len(outputs) - told :])
         for (cell, _, _), drawn in zip(self._state.streams, drawn_by, strict=True):
@@ -228,7 +299,7 @@ class BoundExecutable:
         return outputs[: len(outputs) - told] if told else outputs
 
     def _with_constants(self, outputs: list[Any]) -> list[Any]:
-        constant = self._executable.constant_outputs
+        constant = self.executable.constant_outputs
         remaining = iter(outputs)
         return [
             constant[i] if i in constant else next(remaining)
@@ -247,8 +318,8 @@ class BoundExecutable:
         if np.asarray(holds):  # bool() of an array of JAX takes five times as long
             return
         self._state.task.take_back(undo)
-        context.require_time(self._executable.checked[-1])
-        explain(self._executable, inputs, context)
+        context.require_time(self.executable.checked[-1])
+        explain(self.executable, inputs, context)
 
     def _confirm_asking(
         self, run: CompiledRun, holds: Any, undo: list[Undo], inputs: list[Any], explain: Explain
@@ -263,22 +334,22 @@ class BoundExecutable:
         if interrupt is not None:
             raise interrupt
         if not succeeded:
-            run.context.require_time(self._executable.checked[-1])
-            explain(self._executable, inputs, run.context)
+            run.context.require_time(self.executable.checked[-1])
+            explain(self.executable, inputs, run.context)
 
 
 def _call_and_store(
     run: CompiledRun | None,
     call: Any,
-    cells: list[Cell],
+    cells: Sequence[Cell | SentStep],
     more: list[Any],
     operands: tuple[Any, ...],
 ) -> Any:
     """Makes the call and stores the new states, as a whole even if the user interrupts.
 
-    ``cells`` get what the call gives first, and then ``more``. From the call on, the donated
-    buffers are gone: an interrupt that came before the new ones are stored would leave the
-    variables without a value. It is raised afterwards, or left to ``run``.
+    ``cells`` get what the call gives first, then ``more``, and then the outcome. From the call on,
+    the donated buffers are gone: an interrupt that came before the new ones are stored would leave
+    the variables without a value. It is raised afterwards, or left to ``run``.
     """
     results: list[Any] = []
     interrupt: BaseException | None = None
@@ -288,7 +359,7 @@ def _call_and_store(
             if not results:
                 with jax.enable_x64(True):
                     results.extend(map(call, *[(operand,) for operand in operands]))
-            values = itertools.chain(results[0][0], more)
+            values = itertools.chain(results[0][0], more, results[0][2:3])
             deque(map(setattr, cells, itertools.repeat("held"), values), 0)
             break
         except BaseException as error:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -55,9 +56,12 @@ class Checks:
 
     An update is gated by the checks that were traced before it. When there turn out to be more
     (``gated_early``) the segment is traced again with ``all_hold``, the conjunction of all.
+    ``before`` tells whether the step before succeeded, where that is not known: as if it were one
+    more check, if there are any.
     """
 
-    def __init__(self, all_hold: Any = None) -> None:
+    def __init__(self, all_hold: Any = None, before: Any = None) -> None:
+        self._before = [] if before is None else [before]
         self.flags: list[Any] = []
         self.nodes: list[Node] = []
         self.node: Node | None = None
@@ -86,7 +90,7 @@ class Checks:
 
         known, conjunction = self._conjunction
         if known < len(self.flags):
-            conjunction = jnp.all(jnp.stack(self.flags))
+            conjunction = jnp.all(jnp.stack([*self._before, *self.flags]))
             self._conjunction = len(self.flags), conjunction
         return conjunction
 
@@ -151,6 +155,15 @@ class Executable:
     """The memory that a call takes beyond its arguments."""
     lower: Any = None
     """Makes the program that XLA was given, to be shown."""
+    is_chained: bool = False
+    """True when the outcome of the step before is the last argument but for the run's number."""
+
+
+def _precision(tensor_float_32: bool, platform: str) -> AbstractContextManager[Any]:
+    """Within the block, products of float32 have the precision that the user wants."""
+    if tensor_float_32 or platform == "cpu":
+        return nullcontext()
+    return jax.default_matmul_precision("highest")
 
 
 def _is_known(value: Any) -> bool:
@@ -313,19 +326,28 @@ def compile_segment(
     platform: str,
     device: Any = None,
     is_whole: bool = True,
+    is_chained: bool = False,
+    tensor_float_32: bool = True,
+    overwritten: Sequence[Operation] = (),
 ) -> Executable:
     """Compiles ``code`` for these concrete shapes (and the values of specialised inputs).
 
     ``is_whole`` says that it is a whole step; one of many segments asks earlier whether to go on.
+    One that ``is_chained`` takes the outcome of the step before, and where that has failed, or
+    anything else in a chain of steps, it fails too. Without ``tensor_float_32`` an accelerator
+    multiplies float32 with all its bits. ``overwritten`` are variables that the code stores without
+    having loaded them, and that have a value, the last of ``states``: they keep it in a step that
+    fails.
     """
     global compilations
     import jax.numpy as jnp
 
-    load_of = {variable: i for i, (variable, _, _) in enumerate(code.loads)}
+    loaded = [*(variable for variable, _, _ in code.loads), *overwritten]
+    load_of = {variable: i for i, variable in enumerate(loaded)}
     stored = [variable for variable, _ in code.stores]
     # A buffer can be updated in place, or kept when a check fails, if its shape stays.
     donated = [load_of[v] for v in stored if v in load_of and v not in code.reshaped]
-    kept = [i for i in range(len(code.loads)) if i not in donated]
+    kept = [i for i in range(len(loaded)) if i not in donated]
     argument_inputs = [i for i in range(len(inputs)) if i not in specialized]
     # The function below outlives this call; it must not keep the first step's arrays alive.
     known_inputs = {i: np.asarray(inputs[i]) for i in specialized}
@@ -343,6 +365,7 @@ def compile_segment(
         if load_of.get(variable) in donated
     }
     executable = Executable(None, donated, kept, in_place, {}, [], [], argument_inputs, [])
+    executable.is_chained = is_chained
     # A step that is whole and touches no state keeps nothing back, on whichever thread it runs.
     is_pure = not (code.loads or code.stores or code.streams)
     executable.asks_natively = platform == "cpu" and not (is_whole and is_pure)
@@ -355,7 +378,8 @@ def compile_segment(
         for slot, value in zip(large, constants, strict=True):
             slots[slot] = value
         for i, value in zip(donated, donated_values, strict=True):
-            slots[code.loads[i][1]] = value
+            if i < len(code.loads):
+                slots[code.loads[i][1]] = value
         for i, value in zip(kept, kept_values, strict=True):
             slots[code.loads[i][1]] = value
         for row, (_, slot, _) in enumerate(code.streams):
@@ -366,7 +390,12 @@ def compile_segment(
             slots[code.inputs[i]] = value
         return slots
 
-    def step(
+    def step(*operands: Any, **options: Any) -> Any:
+        # Inside of what is traced: so a call need not say it again.
+        with _precision(tensor_float_32, platform):
+            return traced_step(*operands, **options)
+
+    def traced_step(
         donated_values: Any,
         kept_values: Any,
         streams: Any,
@@ -375,10 +404,13 @@ def compile_segment(
         run: Any,
         may_go_on: Any = None,
     ) -> Any:
+        before = None
+        if is_chained:
+            *arguments, before = arguments
         start = filled(donated_values, kept_values, streams, arguments, constants)
         old = {index: donated_values[position] for index, position in gates.items()}
         asker = Asker(run, executable.asks_natively)
-        checks = Checks()
+        checks = Checks(before=before)
         if may_go_on is not None:
             checks.node = code.instructions[-1].node
             checks(may_go_on, lambda: "stopped")
@@ -389,10 +421,10 @@ def compile_segment(
         holds = checks.hold()
         if checks.gated_early:
             # Once more, with updates gated by every check of the segment.
-            before = trace.recorded
+            recorded = trace.recorded
             again = Effects(asker, start, host)
             trace = _Trace(code, list(start), Checks(holds), platform, again)
-            trace.run(old, before)
+            trace.run(old, recorded)
         slots = trace.slots
         executable.checked = checks.nodes
         drawn = [slots[drawn] for _, _, drawn in code.streams]
@@ -436,6 +468,8 @@ def compile_segment(
             [_aval(inputs[i]) for i in argument_inputs],
             [_aval(c) for c in executable.constants],
         )
+        if is_chained:
+            avals[3].append(jax.ShapeDtypeStruct((), np.bool_))
         run = jax.ShapeDtypeStruct((), np.int32)
         inner = jax.jit(step)
         traced = inner.trace(*avals, run)

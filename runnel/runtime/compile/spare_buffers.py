@@ -32,8 +32,9 @@ class SpareBuffers:
     def take(self, executable: Executable, device: Any) -> tuple[Any, ...]:
         """Buffers for a call: those of the last one, if it was of the same executable."""
         left = None
-        with suppress(IndexError):
-            left = self._left.pop()
+        if self._left:
+            with suppress(IndexError):  # another thread has just taken them
+                left = self._left.pop()
         if not executable.work:
             return ()
         if left is not None and left[0] is executable:

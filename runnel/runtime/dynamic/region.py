@@ -62,14 +62,19 @@ class DynamicRegion:
         device: str,
         mode: str,
         device_of: Mapping[Node, LogicalDevice] | None = None,
+        tensor_float_32: bool = True,
     ) -> None:
-        """``device_of`` says where each node is, if there are several devices."""
+        """``device_of`` says where each node is, if there are several devices.
+
+        ``tensor_float_32`` says whether a GPU may multiply float32 in tf32.
+        """
         program = region.program
         self._task = task
         self._program = program
         self._inputs = region.inputs
         self._device = device
         self._mode = mode
+        self._tensor_float_32 = tensor_float_32
         self.runners: list[SegmentRunner] = []
         """What runs the stretches."""
         frames = Frames(program)
@@ -86,6 +91,7 @@ class DynamicRegion:
         runner = SegmentRunner(
             *(self._program, segment, _NO_STATE, self._task, self._device, self._mode),
             passes_state=True,
+            tensor_float_32=self._tensor_float_32,
         )
         self.runners.append(runner)
         return Stretch(runner)

@@ -77,7 +77,13 @@ class StepPlan:
         done: Collection[Operation] = (),
         raises: bool = True,
         precision: DType | None = None,
+        steps_ahead: int | None = 0,
+        tensor_float_32: bool = True,
     ) -> None:
+        """``steps_ahead`` may be on their way to the device; None: as many as pay there.
+
+        ``tensor_float_32`` says whether a GPU may multiply float32 in tf32.
+        """
         self._build = (tuple(fetches), tuple(targets), tuple(feeds), frozenset(done))
         self._task = task
         self._devices = devices
@@ -88,6 +94,8 @@ class StepPlan:
         self._raises = raises
         """Whether loops and conditionals are raised, or all run dynamically."""
         self._precision = None if precision is float32 else precision
+        self._steps_ahead = steps_ahead
+        self._tensor_float_32 = tensor_float_32
         self._runs = 0
         # One thread prepares the plan again; others run what there is meanwhile.
         self._prepare_lock = threading.Lock()
@@ -167,6 +175,8 @@ class StepPlan:
             runner = SegmentRunner(
                 *(program, content, access, self._task, device, self._mode, borrows),
                 is_whole=is_whole,
+                steps_ahead=self._steps_ahead,
+                tensor_float_32=self._tensor_float_32,
             )
             return SegmentUnit(unit, place, runner)
         region = structure_of(content)
@@ -178,7 +188,7 @@ class StepPlan:
         return RegionUnit(
             unit,
             place,
-            DynamicRegion(region, self._task, device, self._mode, placed),
+            DynamicRegion(region, self._task, device, self._mode, placed, self._tensor_float_32),
         )
 
     def run(self, feeds: list[Any], context: StepContext) -> list[Any]:
@@ -186,6 +196,7 @@ class StepPlan:
         ready = self._next_run()
         if ready.whole is not None:
             return self._to_caller(ready.whole(feeds, context), context)
+        self._task.settle(context)
         values = dict(zip(ready.feeds, feeds, strict=True))
         steps = ready.schedule.proceed(values, context)
         try:

@@ -120,12 +120,12 @@ class Schedule:
             return None
         if not set(unit.inputs).issubset(feeds) or not set(fetches).issubset(unit.outputs):
             return None
-        run = unit.runner.run
+        run = unit.runner.run_whole
         taken = [feeds.index(value) for value in unit.inputs]
         given = [unit.outputs.index(value) for value in fetches]
 
         def whole(fed: list[Any], context: StepContext) -> list[Any]:
-            results = run([fed[i] for i in taken], context)
+            results = run([fed[i] for i in taken], context, bool(given))
             return [results[i] for i in given]
 
         return whole

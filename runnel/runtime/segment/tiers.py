@@ -24,6 +24,7 @@ import numpy as np
 from runnel.graph import errors
 from runnel.graph.operation import Operation
 from runnel.graph.registry import COMPILED, INTERPRETED
+from runnel.graph.shapes import is_fully_defined
 from runnel.ops.sampling.philox import STREAM_WORDS
 from runnel.passes.clusters.cluster import Segment
 from runnel.passes.program.program import Node, Program
@@ -49,6 +50,8 @@ from runnel.runtime.segment.bounded_loops import bound_loops
 from runnel.runtime.segment.compile_cost import compile_cost
 from runnel.runtime.segment.cut_segment import CutSegment, cut_around
 from runnel.runtime.segment.variants import Variant, Variants
+from runnel.runtime.state.cell import Cell, as_numpy
+from runnel.runtime.state.sent_ahead import SentStep
 from runnel.runtime.state.step_context import LOOK_SECONDS, StepContext, in_thread
 from runnel.runtime.state.task_state import TaskState
 
@@ -72,6 +75,9 @@ _TRIAL_RUNS = 10
 _SLOWER = 1.25
 _NOTICE_SECONDS = 1.0
 """For how long a step waits for a compilation before it says so."""
+_STEPS_AHEAD = 256
+"""How many steps may have been sent to an accelerator and not yet been seen to succeed. (XLA itself
+has fewer on their way: it makes who sends more wait.)"""
 _BLAS_TYPES = frozenset("fdFD")
 """Of these (NumPy's letters) NumPy multiplies matrices fast; of others hundreds of times slower."""
 
@@ -88,7 +94,9 @@ class SegmentRunner:
 
     ``borrows`` says whether inputs may be the caller's arrays, which must not be in use when a
     step ends. One that ``passes_state`` is a function of values (``runtime.interpret.stretch``):
-    ``passed`` is the state that it takes and gives. ``is_whole`` says that it is a whole step.
+    ``passed`` is the state that it takes and gives. ``is_whole`` says that it is a whole step:
+    ``steps_ahead`` of such may be on their way to the device (None: where that pays).
+    ``tensor_float_32`` says whether a GPU may multiply float32 in tf32.
     """
 
     def __init__(
@@ -102,6 +110,8 @@ class SegmentRunner:
         borrows: bool = True,
         passes_state: bool = False,
         is_whole: bool = False,
+        steps_ahead: int | None = 0,
+        tensor_float_32: bool = True,
     ) -> None:
         self.segment = segment
         self._program = program
@@ -116,7 +126,14 @@ class SegmentRunner:
         self._passes_state = passes_state
         self.passed = Passed([], [], [])
         self._stretches: Stretches | None = None
-        self._alike = partial(SegmentRunner, task=task, device=device, mode=mode, borrows=borrows)
+        self._alike = partial(
+            SegmentRunner,
+            task=task,
+            device=device,
+            mode=mode,
+            borrows=borrows,
+            tensor_float_32=tensor_float_32,
+        )
         """Makes runners of other segments for the same session."""
         self._cuts: dict[Node, CutSegment] = {}
         if not segment.compilable and mode != NEVER:
@@ -152,6 +169,10 @@ class SegmentRunner:
         self._spare = SpareBuffers()
         self._borrows = borrows
         self._is_whole = is_whole
+        self._tensor_float_32 = tensor_float_32
+        if steps_ahead is None:
+            steps_ahead = 0 if self._device == "CPU" else _STEPS_AHEAD
+        self._steps_ahead = steps_ahead if is_whole and segment.compilable else 0
         self._node_count = sum(1 for _ in nested_nodes(segment.nodes))
         arrays = len(state.loads) + len(state.stored) + len(segment.inputs) + len(segment.outputs)
         self._dispatch_seconds = _DISPATCH_SECONDS + _DISPATCH_SECONDS_PER_ARRAY * arrays
@@ -215,6 +236,71 @@ class SegmentRunner:
             return self._run_on_trial(variant, executable, inputs, context)
         return self._run_compiled(executable, inputs, context, started)
 
+    def run_whole(self, inputs: list[Any], context: StepContext, fetches: bool) -> list[Any]:
+        """:meth:`run` for a whole step; one that ``fetches`` nothing may be sent ahead."""
+        executable = self._sendable(inputs, context) if self._steps_ahead else None
+        if executable is None:
+            self._task.settle(context)
+            return self.run(inputs, context)
+        sender = self._task.sender()
+        if sender:
+            sender.look()
+        step = SentStep(
+            list(inputs),
+            context,
+            self._first,
+            partial(self._explain_sent, executable),
+            self._failed,
+        )
+        if not fetches:
+            step.own_inputs()
+        try:
+            outputs = executable.send(step, sender)
+        except Reshaped:
+            return self.run_whole(inputs, context, fetches)
+        except RuntimeError as error:
+            failure = self._failed(error)
+            if failure is None:
+                raise
+            raise failure from error
+        if not fetches:
+            sender.keep(self._steps_ahead)
+            return outputs
+        try:
+            for value in (*outputs, step.held):  # all at the same time
+                if hasattr(value, "copy_to_host_async"):
+                    value.copy_to_host_async()
+            sender.settle()
+        except BaseException:
+            with suppress(Exception):
+                step.held.block_until_ready()  # what was fed must not be in use any more
+            step.own_inputs()
+            raise
+        return outputs
+
+    def _sendable(self, inputs: list[Any], context: StepContext) -> BoundExecutable | None:
+        """The compiled form for ``inputs``, where a call of it need not be waited for."""
+        if context.deadline is not None or context.observer is not None:
+            return None
+        variant = self._variants.find(inputs)
+        if variant is None or variant.on_trial or variant.cut is not None:
+            return None
+        executable = variant.executable
+        if executable is None or not executable.can_be_sent or executable.lacks_value:
+            return None
+        if self._may_lack_value and self._lacks_value(inputs):
+            return None
+        return executable
+
+    def _explain_sent(self, executable: BoundExecutable, step: SentStep) -> None:
+        inputs = [as_numpy(value) for value in step.inputs]
+        self._explain_failure(executable.executable, inputs, step.context)
+
+    def _failed(self, error: Exception) -> errors.OpError | None:
+        """What a device did wrong, if ``error`` is one of a device."""
+        is_device = isinstance(error, RuntimeError) and is_device_error(error)
+        return self._device_error(error) if is_device else None
+
     def _run_on_trial(
         self,
         variant: Variant,
@@ -243,11 +329,15 @@ class SegmentRunner:
             self._stay_interpreted(variant, "compiled it is slower")
         return outputs
 
-    def _stay_interpreted(self, variant: Variant, why: str) -> None:
+    def _forget(self, variant: Variant) -> None:
+        """Has ``variant`` compiled again: a variable that it keeps where it fails has no value."""
         with self._compile_lock:
-            variant.refused = True
             variant.executable = None
             self._variants.forget_compiled(variant)
+
+    def _stay_interpreted(self, variant: Variant, why: str) -> None:
+        variant.refused = True
+        self._forget(variant)
         logger.info("%s stays interpreted: %s", self._what, why)
 
     @property
@@ -282,6 +372,9 @@ class SegmentRunner:
     ) -> BoundExecutable | None:
         """The compiled form for ``variant``, if there is one; it is made if that pays."""
         executable = variant.executable
+        if executable is not None and executable.lacks_value:
+            self._forget(variant)
+            executable = None
         if executable is not None or not self._pays(variant):
             return executable
         if self.is_heavy or self._must_compile():
@@ -389,21 +482,43 @@ class SegmentRunner:
                 for position in self._variants.specialized:
                     taken[position] = np.array(inputs[position])
                 with self._task.lock:
-                    states = [_shaped(cell.value) for cell in self.state.load_cells]
+                    overwritten = self._overwritten() if self._steps_ahead else {}
+                    cells = [*self.state.load_cells, *overwritten.values()]
+                    states = [_shaped(cell.value) for cell in cells]
+                beside = begin is begin_beside
                 compile_variant = partial(
-                    self._compile_variant, variant, states, taken, begin is begin_beside
+                    self._compile_variant, variant, states, taken, overwritten, beside
                 )
                 compiling = begin(compile_variant)
                 if compiling is not None:
                     self._compiling[variant] = compiling
             return compiling
 
+    def _overwritten(self) -> dict[Operation, Cell]:
+        """The variables that are stored without having been read, where they have values."""
+        loaded = set(self.state.load_cells)
+        stored = zip(self._code.stores, self.state.stored, strict=True)
+        return {
+            variable: cell
+            for (variable, _), cell in stored
+            if cell.value is not None
+            and cell not in loaded
+            and not cell.changes_shape
+            and is_fully_defined(variable.attrs["shape"]._dims)
+        }
+
     def _compile_variant(
-        self, variant: Variant, states: list[Any], inputs: list[Any], beside: bool
+        self,
+        variant: Variant,
+        states: list[Any],
+        inputs: list[Any],
+        overwritten: dict[Operation, Cell],
+        beside: bool,
     ) -> None:
         executable = None
         try:
-            executable = self._bound(variant, self._compiled(states, inputs))
+            compiled = self._compiled(states, inputs, list(overwritten))
+            executable = self._bound(variant, compiled, list(overwritten.values()))
         except NotCompilable as reason:
             variant.cut = self._cut_around(reason.node)
             variant.refused = True
@@ -433,7 +548,9 @@ class SegmentRunner:
             )
         return self._cuts[node]
 
-    def _bound(self, variant: Variant, executable: Executable) -> BoundExecutable:
+    def _bound(
+        self, variant: Variant, executable: Executable, overwritten: list[Cell]
+    ) -> BoundExecutable:
         from runnel.runtime.compile.bound_executable import BoundExecutable
 
         return BoundExecutable(
@@ -445,6 +562,7 @@ class SegmentRunner:
             self._device != "CPU",
             self._borrows,
             self._first,
+            overwritten,
         )
 
     def _lowered_for_xla(self) -> Code:
@@ -456,11 +574,13 @@ class SegmentRunner:
         """What ``node`` is traced by."""
         return next(i.call for i in self._lowered_for_xla().instructions if i.node is node)
 
-    def _compiled(self, states: list[Any], inputs: list[Any]) -> Executable:
+    def _compiled(
+        self, states: list[Any], inputs: list[Any], overwritten: list[Operation]
+    ) -> Executable:
         from runnel.runtime.compile import compiler
 
         code = self._lowered_for_xla()
-        self.state.require_values(states)
+        self.state.require_values(states[: len(self.state.loads)])
         streams = None
         if self.state.streams:
             streams = np.zeros((len(self.state.streams), STREAM_WORDS), np.uint32)
@@ -476,6 +596,9 @@ class SegmentRunner:
                 self._device.lower(),
                 pinned,
                 self._is_whole,
+                self._steps_ahead > 0,
+                self._tensor_float_32,
+                overwritten,
             )
         except RuntimeError as error:
             if "RESOURCE_EXHAUSTED" not in str(error):

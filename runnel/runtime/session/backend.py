@@ -15,8 +15,11 @@ from runnel.graph.graph import Graph
 from runnel.graph.operation import Operation, Tensor
 from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.schedule.plan import StepPlan
+from runnel.runtime.session import settings
 from runnel.runtime.session.options import SessionOptions
+from runnel.runtime.session.partial_run import PartialRun
 from runnel.runtime.state.resources import Resources
+from runnel.runtime.state.sent_ahead import raise_first
 from runnel.runtime.state.step_context import StepContext
 from runnel.runtime.state.task_state import TaskState
 
@@ -54,11 +57,14 @@ class Backend(Protocol):
     ) -> Plan:
         """Prepares a step."""
 
+    def partial_run(self, session: Any, fetches: Any, feeds: list[Any]) -> PartialRun:
+        """Prepares a step of ``session`` that is fed and fetched in several parts."""
+
     def list_devices(self) -> list[Any]:
         """The devices that steps can use."""
 
     def close(self) -> None:
-        """The session is over."""
+        """The session is over; raises what nobody has been told of."""
 
 
 class LocalBackend:
@@ -93,13 +99,25 @@ class LocalBackend:
             done,
             options.raises,
             precision,
+            _first_given(options.steps_ahead, settings.current.steps_ahead),
+            _first_given(options.tensor_float_32, settings.current.tensor_float_32),
         )
+
+    def partial_run(self, session: Any, fetches: Any, feeds: list[Any]) -> PartialRun:
+        return PartialRun(session, fetches, feeds)
 
     def list_devices(self) -> list[Any]:
         return list(self.devices.devices)
 
     def close(self) -> None:
+        failures = self.task.settle_all()
         self.task.clear()
+        raise_first(failures)
+
+
+def _first_given(*values: Any) -> Any:
+    """The first of ``values`` that is not None, or None."""
+    return next((value for value in values if value is not None), None)
 
 
 Open = Callable[[str, Graph, Any, SessionOptions], Backend]

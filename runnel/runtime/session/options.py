@@ -9,8 +9,15 @@ itself), ``graph_options.rewrite_options.auto_mixed_precision`` and
 described, whatever the graph says);
 ``device_count``, ``allow_soft_placement``, ``log_device_placement`` and, of ``gpu_options``,
 ``visible_device_list``, ``allow_growth`` and ``per_process_gpu_memory_fraction``
-(``runtime.devices.session_devices``). Every other field is accepted and has nothing to decide here,
-such as the sizes of thread pools (XLA has its own).
+(``runtime.devices.session_devices``). What TensorFlow has no field for is a parameter of the
+"custom optimizer" of this name, ``graph_options.rewrite_options.custom_optimizers``:
+
+    own = config.graph_options.rewrite_options.custom_optimizers.add(name="runnel")
+    own.parameter_map["steps_ahead"].i = 0  # every step is waited for
+    own.parameter_map["tensor_float_32"].b = False
+
+They go before the process's (``runtime.session.settings``). Every other field is accepted and has
+nothing to decide here, such as the sizes of thread pools (XLA has its own).
 
 Of ``RunOptions``: ``timeout_in_ms``, ``trace_level`` and ``output_partition_graphs``.
 """
@@ -25,6 +32,8 @@ from runnel.graph.dtypes import DType
 from runnel.runtime.segment.tiers import ALWAYS, AUTO, NEVER
 
 _ON, _OFF = 1, 2
+_OWN = {"steps_ahead": "i", "tensor_float_32": "b"}
+"""runnel's own settings, and the field of ``AttrValue`` that each is in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,12 @@ class SessionOptions:
 
     precision: DType | None = None
     """The 16-bit type of products; None leaves it to the graph, float32 forbids it."""
+
+    steps_ahead: int | None = None
+    """How many steps may be on their way to a device; None leaves it to the process."""
+
+    tensor_float_32: bool | None = None
+    """Whether a GPU may multiply in tf32; None leaves it to the process."""
 
     @classmethod
     def from_config(cls, config: Any) -> SessionOptions:
@@ -56,6 +71,7 @@ class SessionOptions:
             timeout_ms=config.operation_timeout_in_ms,
             raises=_raises(config.experimental.executor_type),
             precision=_precision(config.graph_options.rewrite_options),
+            **_own(config.graph_options.rewrite_options),
         )
 
 
@@ -67,6 +83,26 @@ def _precision(rewrite_options: Any) -> DType | None:
     if brain == _ON:
         return dtypes.bfloat16
     return dtypes.float32 if _OFF in (half, brain) else None
+
+
+def _own(rewrite_options: Any) -> dict[str, Any]:
+    """The settings that are runnel's own."""
+    own: dict[str, Any] = {}
+    for optimizer in rewrite_options.custom_optimizers:
+        if optimizer.name != "runnel":
+            continue
+        for name, value in optimizer.parameter_map.items():
+            kind = _OWN.get(name)
+            if kind is None or value.WhichOneof("value") != kind:
+                known = ", ".join(f"{name} ({kind})" for name, kind in _OWN.items())
+                raise ValueError(
+                    f"The parameter {name!r} of the custom optimizer 'runnel' in ConfigProto is "
+                    f"{str(value).strip()!r}; there are, each with its field: {known}"
+                )
+            own[name] = getattr(value, kind)
+    if own.get("steps_ahead", 0) < 0:
+        raise ValueError(f"steps_ahead is {own['steps_ahead']}; it must not be negative")
+    return own
 
 
 def _raises(executor_type: str) -> bool:

@@ -7,7 +7,7 @@ the step runs at most once.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,9 @@ from runnel.runtime.state.step_context import LOOK_SECONDS, now
 
 if TYPE_CHECKING:
     from runnel.runtime.session.session import BaseSession
+
+RunPlan = Callable[[Any, list[Any]], list[Any]]
+"""Runs a plan with the values that it is fed."""
 
 
 class PartialRun:
@@ -41,8 +44,14 @@ class PartialRun:
         # One part runs at a time: parts build on each other's values.
         self._lock = threading.Lock()
 
-    def run(self, session: BaseSession, fetches: Any, feed_dict: dict[Any, Any]) -> Any:
-        """Runs what ``fetches`` need of what has not run yet."""
+    def run(
+        self,
+        session: BaseSession,
+        fetches: Any,
+        feed_dict: dict[Any, Any],
+        run_plan: RunPlan | None = None,
+    ) -> Any:
+        """Runs what ``fetches`` need of what has not run yet, by ``run_plan`` if it is given."""
         if session is not self._session:
             raise ValueError("This handle was made by another session.")
         graph = session.graph
@@ -63,10 +72,15 @@ class PartialRun:
                 if tensor in self._known:
                     raise self._invalid(f"{tensor.name} has already been fed")
                 self._known[tensor] = check_feed(tensor, value)
-            self._advance(session, elements)
+            self._advance(session, elements, run_plan)
             self._fetched.update(elements)
         # Copies: a later part takes what this one has computed, whatever the caller does to it.
         return rebuild(lambda element: _copy(self._known.get(element)))
+
+    @property
+    def is_complete(self) -> bool:
+        """True when everything that was listed has been fetched."""
+        return self._fetched >= self._may_fetch
 
     @contextmanager
     def _alone(self, session: BaseSession) -> Iterator[None]:
@@ -84,7 +98,7 @@ class PartialRun:
         finally:
             self._lock.release()
 
-    def _advance(self, session: BaseSession, elements: list[Any]) -> None:
+    def _advance(self, session: BaseSession, elements: list[Any], run_plan: RunPlan | None) -> None:
         wanted = [e for e in elements if isinstance(e, Tensor) and e not in self._known]
         targets = [e for e in elements if isinstance(e, Operation) and e not in self._done]
         if not wanted and not targets:
@@ -109,7 +123,11 @@ class PartialRun:
         rest = [op for op in ops if op not in self._done]
         feeds = list(self._known)
         plan = session._plan(fetch, [op for op in rest if not op.outputs], feeds, self._done)
-        values = session._run_plan(plan, [self._known[t] for t in feeds], None, None)
+        given = [self._known[t] for t in feeds]
+        if run_plan is not None:
+            values = run_plan(plan, given)
+        else:
+            values = session._run_plan(plan, given, None, None)
         self._known.update(zip(fetch, values, strict=True))
         self._done.update(rest)
 

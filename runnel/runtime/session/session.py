@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import weakref
@@ -20,14 +21,23 @@ from runnel.graph.operation import Operation, Tensor
 from runnel.runtime.devices.device_memory import is_device_error
 from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.schedule.plan import StepPlan
+from runnel.runtime.session import settings
 from runnel.runtime.session.backend import LocalBackend, Plan, open_backend, reset_target
 from runnel.runtime.session.feeds import check_feed, expand_feeds
 from runnel.runtime.session.fetches import Rebuild, expand_fetches
 from runnel.runtime.session.options import SessionOptions
 from runnel.runtime.session.subgraphs import Subgraphs
-from runnel.runtime.state.at_exit import cancel_at_exit, is_exiting, require_running
+from runnel.runtime.state.at_exit import (
+    cancel_at_exit,
+    is_exiting,
+    report_at_exit,
+    require_running,
+)
+from runnel.runtime.state.sent_ahead import raise_first
 from runnel.runtime.state.step_context import RunningSteps, fulfil
 from runnel.runtime.state.task_state import TaskState
+
+logger = logging.getLogger("runnel")
 
 # Calls of different forms whose plans a session keeps; the oldest make room for new ones.
 _MAX_PREPARED = 1 << 12
@@ -54,7 +64,7 @@ class _Prepared:
         self.feeds = feeds
         self._rebuild = rebuild
         self._tensors = tensors
-        self._single = isinstance(fetches, Tensor)
+        self._single = isinstance(fetches, Tensor | Operation)
         self._flat: list[int] | None = None
         """For a list of tensors and operations: where each is among the values, which come
         first, or behind them."""
@@ -65,7 +75,7 @@ class _Prepared:
     def fetched(self, values: list[Any]) -> Any:
         """The values that the plan gives, in the structure that was asked for."""
         if self._single:
-            return values[0]
+            return values[0] if values else None
         if self._flat is not None:
             values.append(None)
             return [values[place] for place in self._flat]
@@ -90,6 +100,8 @@ class BaseSession:
         self._prepare_lock = threading.Lock()
         self._prepared: dict[Any, _Prepared] = {}
         self._mutations = self._graph.mutation_count
+        self._settings = settings.current
+        """Those of the process that what is prepared goes by."""
         self._closed = False
         self._halted = is_exiting()
         """True when a call must look before it runs: the session or the process is ending."""
@@ -151,7 +163,7 @@ class BaseSession:
 
     def _lookup(self, fetches: Any, feed_dict: dict[Any, Any] | None) -> _Prepared | None:
         """The plan of an earlier call of the same form; only tensors and operations qualify."""
-        if self._mutations != self._graph.mutation_count:
+        if self._mutations != self._graph.mutation_count or self._settings is not settings.current:
             return None
         try:
             key = _call_key(fetches, feed_dict)
@@ -170,10 +182,10 @@ class BaseSession:
         feeds = sorted(expanded, key=_place)
         key = ("plan", tuple(tensors), tuple(targets), tuple(feeds))
         with self._prepare_lock:
-            mutations = self._graph.mutation_count
-            if mutations != self._mutations:
+            mutations, current = self._graph.mutation_count, settings.current
+            if mutations != self._mutations or current is not self._settings:
                 self._prepared.clear()
-                self._mutations = mutations
+                self._mutations, self._settings = mutations, current
             known = self._prepared.get(key)
             plan = known.plan if known is not None else self._plan(tensors, targets, feeds)
             prepared = _Prepared(plan, fetches, rebuild, tensors, feeds)
@@ -286,11 +298,9 @@ class BaseSession:
 
     def partial_run_setup(self, fetches: Any, feeds: list[Any] | None = None) -> Any:
         """Prepares a step that is fed and fetched in several parts; returns its handle."""
-        from runnel.runtime.session.partial_run import PartialRun
-
         if self._halted:
             self._require_open()
-        return PartialRun(self, fetches, feeds or [])
+        return self._backend.partial_run(self, fetches, feeds or [])
 
     def partial_run(
         self, handle: Any, fetches: Any, feed_dict: dict[Any, Any] | None = None
@@ -330,7 +340,10 @@ class BaseSession:
         return self._backend.list_devices()
 
     def close(self) -> None:
-        """Ends the session; its variables are gone."""
+        """Ends the session; its variables are gone.
+
+        Raises the error of a step that was sent ahead and failed, if nobody has seen it yet.
+        """
         if not self._closed:
             self._closed = self._halted = True
             with self._prepare_lock:
@@ -396,7 +409,12 @@ class Session(BaseSession):
         graph_context, session_context = self._entered.pop()
         session_context.__exit__(exc_type, exc_value, exc_traceback)
         graph_context.__exit__(exc_type, exc_value, exc_traceback)
-        self.close()
+        try:
+            self.close()
+        except errors.OpError as failure:
+            if exc_type is None:
+                raise
+            logger.error("A step that was sent ahead failed: %s", failure)
 
     @staticmethod
     def reset(target: str = "", containers: list[str] | None = None, config: Any = None) -> None:
@@ -407,9 +425,12 @@ class Session(BaseSession):
             return
         with _live_lock:
             sessions = list(_live_sessions)
+        failures: list[Exception] = []
         for session in sessions:
             if not session._closed and not session._target:
+                failures += session._task.settle_all()
                 session._task.clear(containers or None)
+        raise_first(failures)
 
 
 class InteractiveSession(BaseSession):
@@ -432,11 +453,13 @@ class InteractiveSession(BaseSession):
 
     def close(self) -> None:
         if not self._closed:
-            super().close()
-            remove_default_session(self)
-            if self._graph_context is not None:
-                self._graph_context.__exit__(None, None, None)
-                self._graph_context = None
+            try:
+                super().close()
+            finally:
+                remove_default_session(self)
+                if self._graph_context is not None:
+                    self._graph_context.__exit__(None, None, None)
+                    self._graph_context = None
 
 
 def _cancel_steps() -> None:
@@ -452,6 +475,16 @@ def _cancel_steps() -> None:
         session._steps.cancel("the process is ending")
 
 
+def _report_failures() -> None:
+    """Logs the errors of steps that were sent ahead by sessions that nobody has closed."""
+    for session in list(_live_sessions):
+        if not isinstance(session._backend, LocalBackend):
+            continue
+        for failure in session._backend.task.settle_all():
+            logger.error("A step that was sent ahead failed, and the process ended: %s", failure)
+
+
+report_at_exit(_report_failures)
 cancel_at_exit(
     _cancel_steps,
     inside=(BaseSession._run_plan, BaseSession._prepare, BaseSession.partial_run, fulfil),

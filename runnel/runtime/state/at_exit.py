@@ -34,6 +34,7 @@ if it has gone on. One that runs a compiled loop had better not be told: that ma
 _INTERVAL = 0.005
 
 _cancels: list[Callable[[], None]] = []
+_reports: list[Callable[[], None]] = []
 _entrances: set[CodeType] = set()
 _ended_by: threading.Thread | None = None
 """The thread that ends the process, once it does."""
@@ -46,6 +47,11 @@ def cancel_at_exit(cancel: Callable[[], None], inside: Iterable[Callable[..., An
     """
     _cancels.append(cancel)
     _entrances.update(unwrap(function).__code__ for function in inside)
+
+
+def report_at_exit(report: Callable[[], None]) -> None:
+    """Has ``report`` called when no step runs any more; it says what nobody has been told."""
+    _reports.append(report)
 
 
 def install() -> None:
@@ -87,13 +93,15 @@ def _end_steps() -> None:
         if inside:
             left = now
         elif since.keys().isdisjoint(threads) or now - left > _GRACE:
-            return
+            break
         for thread in inside:
             if now - since.setdefault(thread, now) > _NOTICE:
                 since[thread] = now
                 _tell_to_end(thread)
         look_again.wait(_INTERVAL)
         now = time.monotonic()
+    for report in _reports:
+        report()
 
 
 def _is_inside(frame: FrameType | None) -> bool:

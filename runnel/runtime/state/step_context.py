@@ -117,6 +117,8 @@ class StepContext:
         self, steps: RunningSteps, deadline: float | None = None, observer: Any = None
     ) -> None:
         self.id = next(_numbers)
+        self.number = next(steps.numbers)
+        """The how many-th step of its session it is."""
         self.steps = steps
         self.deadline = deadline
         self.observer = observer
@@ -298,13 +300,23 @@ def fulfil(future: Future[Any], function: Callable[[], Any]) -> None:
 class RunningSteps:
     """The steps of a session that run, so that they can be cancelled."""
 
-    __slots__ = ("resources", "subgraphs", "_running", "_closed", "_asleep", "_sleep_changed")
+    __slots__ = (
+        "resources",
+        "numbers",
+        "subgraphs",
+        "_running",
+        "_closed",
+        "_asleep",
+        "_sleep_changed",
+    )
 
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
         """What steps share beside variables."""
         self.subgraphs: Callable[[tuple[Any, ...], tuple[Any, ...]], Any] | None = None
         """Prepares parts of the graph that operations run: functions of datasets."""
+        self.numbers = itertools.count(1)
+        """For the steps, in the order in which they begin."""
         # Changed by single operations of a dictionary only, which need no lock.
         self._running: dict[int, StepContext] = {}
         self._closed: str | None = None

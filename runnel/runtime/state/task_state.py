@@ -16,6 +16,8 @@ from runnel.runtime.state.cell import Cell, Undo
 from runnel.runtime.state.pack import Pack
 from runnel.runtime.state.random_streams import RandomStreams
 from runnel.runtime.state.resources import Resources
+from runnel.runtime.state.sent_ahead import Sender
+from runnel.runtime.state.step_context import StepContext
 
 
 class TaskState:
@@ -35,6 +37,8 @@ class TaskState:
 
         They load under ``lock``: while it is held and nobody is here, all state is as it stands.
         """
+        self._senders: dict[threading.Thread, Sender] = {}
+        """The steps that were sent and not yet seen to succeed."""
         self.shape_changers = 0
         """Grows when another cell begins to change its shape from step to step."""
 
@@ -63,6 +67,41 @@ class TaskState:
                 if not cell.changes_shape:
                     cell.changes_shape = True
                     self.shape_changers += 1
+
+    def sender(self) -> Sender:
+        """The steps that the calling thread has sent ahead."""
+        thread = threading.current_thread()
+        sender = self._senders.get(thread)
+        if sender is None:
+            sender = self._senders[thread] = Sender(self.take_back)
+        if len(self._senders) > 1:
+            self._settle_ended()
+        return sender
+
+    def settle(self, context: StepContext | None = None) -> None:
+        """Waits for what the calling thread, and threads that have ended, have sent ahead.
+
+        Raises the error of a step that failed. It waits for as long as ``context`` may.
+        """
+        if self._senders:
+            self.sender().settle(context)
+
+    def settle_all(self) -> list[Exception]:
+        """Waits for what any thread has sent ahead; the errors of steps that failed."""
+        failures: list[Exception] = []
+        for sender in list(self._senders.values()):
+            try:
+                sender.settle()
+            except Exception as failure:  # noqa: BLE001 (each is for somebody)
+                failures.append(failure)
+        return failures
+
+    def _settle_ended(self) -> None:
+        """Raises the errors of threads that are no longer there to be told."""
+        for thread, sender in list(self._senders.items()):
+            if not thread.is_alive():
+                sender.settle()
+                self._senders.pop(thread, None)
 
     def take_back(self, undo: Sequence[Undo]) -> None:
         """Restores what cells held, unless another step has replaced what was left there."""

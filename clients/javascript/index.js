@@ -1,0 +1,3 @@
+export { RunnelError } from "./errors.js";
+export { Session, reset, status } from "./session.js";
+export { Tensor } from "./tensor.js";

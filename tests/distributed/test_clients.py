@@ -1,0 +1,259 @@
+"""Clients of other processes: what the protocol promises them."""
+
+from __future__ import annotations
+
+import gc
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+
+import runnel as tf
+from runnel.distributed import client_values, remote
+from runnel.distributed.protocol import client_pb2 as messages
+from runnel.distributed.remote import RemoteBackend, status
+from runnel.distributed.service import SERVICE, VERSION
+from runnel.runtime.session import session as sessions
+from tests.distributed.clusters import cluster_of, free_addresses, servers
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Any]:
+    with servers(worker=1) as found:
+        yield found["worker0"]
+
+
+@pytest.fixture
+def session(server, monkeypatch) -> Iterator[tf.Session]:
+    """A session that reaches a server of this process as those of other processes do."""
+    address = server.target.removeprefix("grpc://")
+    backend = RemoteBackend(address, tf.get_default_graph(), None)
+    with monkeypatch.context() as patch:
+        patch.setattr(sessions, "open_backend", lambda *_: backend)
+        made = tf.Session(server.target)
+    with made:
+        yield made
+
+
+def served(server: Any) -> Any:
+    """The only session that clients have there."""
+    (found,) = server._service._sessions.values()
+    return found
+
+
+def channel_to(server: Any, **options: int) -> grpc.Channel:
+    return grpc.insecure_channel(
+        server.target.removeprefix("grpc://"),
+        [(f"grpc.{key}", value) for key, value in options.items()],
+    )
+
+
+def call(channel: grpc.Channel, name: str, request: Any, reply: Any, **more: Any) -> Any:
+    method = channel.unary_unary(
+        f"/{SERVICE}/{name}",
+        request_serializer=lambda message: message.SerializeToString(),
+        response_deserializer=reply.FromString,
+    )
+    return method(request, **more)
+
+
+def attach(channel: grpc.Channel, session: int) -> Any:
+    method = channel.unary_stream(
+        f"/{SERVICE}/Attach",
+        request_serializer=lambda message: message.SerializeToString(),
+        response_deserializer=messages.Empty.FromString,
+    )
+    return method(messages.SessionRequest(session=session))
+
+
+def test_a_partial_run_keeps_its_values_with_the_task(session, server):
+    a, b = tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [])
+    v = tf.Variable(1.0, name="counts_parts")
+    doubled = tf.assign_add(v, a) * 2
+    result = doubled + b
+    done = tf.group(tf.assign_add(v, b), name="done")
+    session.run(v.initializer)
+    handle = session.partial_run_setup([doubled, result, done], [a, b])
+    assert session.partial_run(handle, doubled, {a: 2.0}) == 6.0
+    with pytest.raises(tf.errors.InvalidArgumentError, match="already been fetched"):
+        session.partial_run(handle, doubled)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must be fed"):
+        session.partial_run(handle, result)
+    assert session.partial_run(handle, result, {b: 1.0}) == 7.0
+    assert served(server).partial_runs
+    assert session.partial_run(handle, done) is None
+    assert session.run(v) == 4.0  # each operation has run once
+    assert not served(server).partial_runs
+
+
+def test_a_plan_that_the_client_forgets_is_released_by_the_task(session, server, monkeypatch):
+    monkeypatch.setattr(sessions, "_MAX_PREPARED", 2)
+    for number in range(6):
+        assert session.run(tf.constant(number)) == number
+        gc.collect()
+    assert len(served(server).callables) <= 3
+
+
+def test_an_error_has_the_line_that_made_the_operation_and_a_bounded_text(session, server):
+    failing = tf.Assert(tf.constant(False), [tf.constant("\u00e9" * 100_000)], name="long")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="bytes in all") as raised:
+        session.run(failing)
+    assert raised.value.op is failing
+    there = served(server).graph.get_operation_by_name(failing.name)
+    assert there.creation_site() == failing.creation_site()
+
+
+def test_the_status_tells_the_line_that_a_step_waits_at(session, server):
+    queue = tf.FIFOQueue(1, tf.int32, [()], shared_name="waits")
+    element = queue.dequeue()
+    thread = threading.Thread(target=lambda: pytest.raises(tf.errors.OpError, session.run, element))
+    thread.start()
+    assert served(server).session._steps.await_sleepers(1, 60)
+    told = json.loads(status(server.target.removeprefix("grpc://")))
+    lines = [w["line"] for s in told["sessions"] for r in s["steps"] for w in r["waits_for"]]
+    lines += [w["line"] for m in told["masters"] for r in m["steps"] for w in r["waits_for"]]
+    session.close()
+    thread.join(60)
+    assert any(__file__ in line for line in lines), told
+
+
+def test_a_quiet_client_may_ask_often_whether_the_server_lives(server):
+    quick = {"keepalive_time_ms": 1000, "http2.max_pings_without_data": 0}
+    with channel_to(server, **quick) as channel:
+        request = messages.CreateSessionRequest(version=VERSION)
+        made = call(channel, "CreateSession", request, messages.CreateSessionReply)
+        stream = attach(channel, made.session)
+        next(stream)
+        with pytest.raises(grpc.FutureTimeoutError):
+            stream.result(timeout=4)  # gRPC gives up at the third ping
+        stream.cancel()
+
+
+def test_a_session_whose_client_has_given_up_waiting_is_not_kept():
+    spec = cluster_of(worker=2)
+    first = tf.train.Server(spec, "worker", 0)
+    second = None
+    try:
+        first._grpc_path()
+        service = first._service
+        created = threading.Event()
+        close = service._close
+
+        def noted(request: Any, context: Any) -> Any:
+            try:
+                return close(request, context)
+            finally:
+                created.set()
+
+        service._close = noted
+        with channel_to(first) as channel:
+            request = messages.CreateSessionRequest(version=VERSION)
+            with pytest.raises(grpc.RpcError) as raised:
+                call(channel, "CreateSession", request, messages.CreateSessionReply, timeout=1)
+            assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+            second = tf.train.Server(spec, "worker", 1)  # the one that was waited for
+            assert created.wait(60)
+        assert not service._sessions
+        assert not first.masters
+    finally:
+        for server in (first, second):
+            if server is not None:
+                server.stop()
+
+
+def test_every_call_needs_the_clusters_token(monkeypatch):
+    monkeypatch.setenv("RUNNEL_CLUSTER_TOKEN", "secret")
+    with servers(worker=1) as found:
+        server = found["worker0"]
+        with channel_to(server) as channel:
+            handler_names = [
+                "CreateSession", "ExtendSession", "Run", "MakeCallable", "RunCallable",
+                "ReleaseCallable", "PartialRunSetup", "ListDevices", "CloseSession", "Reset",
+                "Status",
+            ]  # fmt: skip
+            for metadata in ([], [("authorization", "Bearer other")]):
+                for name in handler_names:
+                    with pytest.raises(grpc.RpcError) as raised:
+                        call(channel, name, messages.Empty(), messages.Empty, metadata=metadata)
+                    assert raised.value.code() == grpc.StatusCode.UNAUTHENTICATED, name
+            with pytest.raises(grpc.RpcError) as raised:
+                next(attach(channel, 1))
+            assert raised.value.code() == grpc.StatusCode.UNAUTHENTICATED
+            metadata = [("authorization", "Bearer secret")]
+            call(channel, "Status", messages.Empty(), messages.StatusReply, metadata=metadata)
+
+
+def test_values_that_are_none_are_refused(server):
+    malformed = [
+        messages.Tensor(dtype=1, shape=[2], content=b"1234"),
+        messages.Tensor(dtype=1, shape=[-1]),
+        messages.Tensor(dtype=999),
+        messages.Tensor(dtype=7, shape=[2], strings=[b"a"]),
+        messages.Tensor(dtype=1, shape=[1] * 100, content=b"1234"),
+        messages.Tensor(dtype=1, shape=[1 << 62, 4], content=b""),
+    ]
+    with tf.Graph().as_default() as graph, channel_to(server) as channel:
+        tf.identity(tf.placeholder(tf.float32, name="x"), name="y")
+        request = messages.CreateSessionRequest(
+            version=VERSION, graph_def=graph.as_graph_def().SerializeToString()
+        )
+        made = call(channel, "CreateSession", request, messages.CreateSessionReply)
+        run = messages.RunRequest(session=made.session, fetches=["y:0"])
+        for value in malformed:
+            run.ClearField("feeds")
+            run.feeds.add(name="x:0", value=value)
+            with pytest.raises(grpc.RpcError) as raised:
+                call(channel, "Run", run, messages.RunReply)
+            assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        run.ClearField("feeds")
+        value = messages.Tensor(dtype=1, shape=[1], content=np.float32([3.0]).tobytes())
+        run.feeds.add(name="x:0", value=value)
+        (found,) = call(channel, "Run", run, messages.RunReply).values
+        assert found == value
+        closing = messages.SessionRequest(session=made.session)
+        call(channel, "CloseSession", closing, messages.Empty)
+
+
+def test_a_graph_or_a_configuration_that_is_none_is_refused(server):
+    with channel_to(server) as channel:
+        for broken in ({"graph_def": b"\xff"}, {"config": b"\xff"}):
+            request = messages.CreateSessionRequest(version=VERSION, **broken)
+            with pytest.raises(grpc.RpcError) as raised:
+                call(channel, "CreateSession", request, messages.CreateSessionReply)
+            assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        with pytest.raises(grpc.RpcError) as raised:
+            request = messages.CreateSessionRequest(version=VERSION + 1)
+            call(channel, "CreateSession", request, messages.CreateSessionReply)
+        assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert not server._service._sessions
+    assert not server.masters
+
+
+def test_values_that_no_message_can_hold_are_refused_with_advice(session, monkeypatch):
+    monkeypatch.setattr(client_values, "_MOST_BYTES", 1 << 20)  # of 2 GiB
+    x = tf.placeholder(tf.uint8, [None])
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="less than 2 GiB"):
+        session.run(tf.size(x), {x: np.ones(1 << 20, np.uint8)})
+    halves = [tf.fill([1 << 19], tf.constant(1, tf.uint8)) for _ in range(2)]
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="less than 2 GiB.*job:worker"):
+        session.run(halves)
+    assert len(session.run(halves[0])) == 1 << 19
+
+
+def test_a_session_that_is_unknown_cannot_be_attached(server):
+    with channel_to(server) as channel, pytest.raises(grpc.RpcError) as raised:
+        next(attach(channel, 12345))
+    assert raised.value.code() == grpc.StatusCode.ABORTED
+
+
+def test_an_address_where_nothing_answers_is_named(monkeypatch):
+    monkeypatch.setattr(remote, "_CONNECT_SECONDS", 0.5)
+    (address,) = free_addresses(1)
+    with pytest.raises(tf.errors.UnavailableError, match=address):
+        tf.Session(f"grpc://{address}")
