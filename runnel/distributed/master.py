@@ -73,11 +73,15 @@ class MasterSession:
         created.create_session.session = self.number
         created.create_session.isolated = self._isolated
         server.host.open_here(created)
-        # A value from one task may come to another before what this master says to it: so all
-        # have to know of the session before the first step.
-        asked = [self._tell(channel, created) for channel in self.channels.values()]
-        for answer in asked:
-            server.answer_of(answer)
+        try:
+            # A value from one task may come to another before what this master says to it: so all
+            # have to know of the session before the first step.
+            asked = [self._tell(channel, created) for channel in self.channels.values()]
+            for answer in asked:
+                server.answer_of(answer)
+        except BaseException:
+            self.close("the session could not be made")
+            raise
 
     def _meet_all(self, config: Any) -> None:
         """Connects to every task, which is waited for, as TensorFlow's sessions do."""

@@ -177,11 +177,11 @@ class Server:
             master = self.masters.get(ended.session)
             if master is not None:
                 count = len(ended.fetches)
-                master.ended(ended, values[:count])
-                if count < len(values):
+                if count < len(values):  # first, so that who waits for it is woken once
                     last = Envelope()
                     last.bundle.CopyFrom(ended.last)
                     self.host.receive(channel, last, values[count:])
+                master.ended(ended, values[:count])
         elif kind == "ping":
             if not envelope.ping.answers_ns:
                 answer = Envelope()

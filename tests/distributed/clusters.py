@@ -79,7 +79,10 @@ class Process:
         assert self._process.stdout.readline() == "ready\n"
 
     def signal(self, number: int) -> None:
+        """Sends a signal; a process that is to stop has stopped afterwards."""
         self._process.send_signal(number)
+        if number == signal.SIGSTOP:
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
 
     def kill(self) -> None:
         """Ends it, and waits for that."""

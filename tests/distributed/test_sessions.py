@@ -119,6 +119,19 @@ def test_an_isolated_session_has_state_of_its_own(cluster):
             other.run(v)
 
 
+def test_a_session_that_a_task_does_not_answer_for_leaves_nothing_behind(cluster, monkeypatch):
+    master = cluster["worker0"]
+
+    def silent(asked: Any) -> bytes:
+        raise tf.errors.DeadlineExceededError(None, None, "it has not answered")
+
+    monkeypatch.setattr(master, "answer_of", silent)
+    before = dict(master.masters), dict(master.host.sessions)
+    with pytest.raises(tf.errors.DeadlineExceededError, match="not answered"):
+        tf.Session(master.target)
+    assert (master.masters, master.host.sessions) == before
+
+
 def test_reset_clears_the_containers_of_all_tasks(cluster):
     with tf.container("experiment"), tf.device("/job:ps/task:0"):
         v = tf.Variable(1.0, name="in_container")

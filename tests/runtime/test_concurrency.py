@@ -217,16 +217,16 @@ def test_readers_and_writers_of_the_same_variables(level):
 
 
 def test_a_plan_is_prepared_once_however_many_threads_ask(monkeypatch):
-    from runnel.runtime.session import session as session_module
+    from runnel.runtime.session import backend
 
     made = []
 
-    class Counted(session_module.StepPlan):
+    class Counted(backend.StepPlan):
         def __init__(self, *args):
             made.append(args[0])
             super().__init__(*args)
 
-    monkeypatch.setattr(session_module, "StepPlan", Counted)
+    monkeypatch.setattr(backend, "StepPlan", Counted)
     a, b = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
     x, y = a + b, a - b
     with tf.Session() as sess:
