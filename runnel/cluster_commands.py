@@ -13,6 +13,7 @@ import click
 
 from runnel.distributed.cluster_spec import ClusterSpec
 from runnel.graph import errors
+from runnel.graph.permitted_files import VARIABLE
 
 _DRAIN_SECONDS = 30.0
 
@@ -25,6 +26,11 @@ _DRAIN_SECONDS = 30.0
 @click.option("--task", type=int, help="Its index in the job.")
 @click.option(
     "--heartbeat", type=float, help="Seconds of silence after which another task is lost (10)."
+)
+@click.option(
+    "--files",
+    type=click.Path(exists=True, file_okay=False),
+    help="The only folder whose files the graphs of others may touch here.",
 )
 @click.option("--insecure", is_flag=True, help="Allow other addresses than loopback without TLS.")
 @click.option(
@@ -39,6 +45,7 @@ def server(
     job: str | None,
     task: int | None,
     heartbeat: float | None,
+    files: str | None,
     insecure: bool,
     drain: float,
 ) -> None:
@@ -49,6 +56,8 @@ def server(
     spec, job, task = _task(cluster_file, job, task)
     if heartbeat is not None:
         os.environ["RUNNEL_HEARTBEAT_SECONDS"] = str(heartbeat)
+    if files is not None:
+        os.environ[VARIABLE] = os.path.realpath(files)
     if insecure:
         os.environ["RUNNEL_INSECURE"] = "1"
     from runnel.distributed.server import Server

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runnel.graph import errors
+from runnel.graph.permitted_files import permitted
 
 _ERRORS: list[tuple[type[OSError], type[errors.OpError]]] = [
     (FileNotFoundError, errors.NotFoundError),
@@ -39,7 +40,7 @@ def _translated(path: str) -> Iterator[None]:
 
 
 def _text(path: Any) -> str:
-    return os.fsdecode(os.fspath(path))
+    return permitted(os.fsdecode(os.fspath(path)))
 
 
 def _remote(path: str) -> Any:

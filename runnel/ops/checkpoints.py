@@ -17,6 +17,7 @@ from runnel.checkpoint.v1 import V1Writer
 from runnel.graph.constant_value import constant_value
 from runnel.graph.dtypes import DType
 from runnel.graph.errors import InvalidArgumentError
+from runnel.graph.permitted_files import permitted
 from runnel.graph.registry import register_op
 from runnel.graph.shape_inference import scalar
 
@@ -36,6 +37,10 @@ def _op(name: str, inputs: str, outputs: str = "", attrs: Any = ()) -> Any:
 def _text(value: Any) -> str:
     content = np.asarray(value).item()
     return content if isinstance(content, str) else content.decode()
+
+
+def _path(value: Any) -> str:
+    return permitted(_text(value))
 
 
 def _texts(values: Any) -> list[str]:
@@ -94,19 +99,19 @@ def write_tensors(
 
 @save_v2_op.kernel
 def _(xp, prefix, names, specs, tensors, *, dtypes):
-    write_tensors(BundleWriter(_text(prefix)), names, specs, tensors, dtypes)
+    write_tensors(BundleWriter(_path(prefix)), names, specs, tensors, dtypes)
     return ()
 
 
 @save_op.kernel
 def _(xp, filename, names, tensors, *, T):  # noqa: N803 (TensorFlow's name)
-    write_tensors(V1Writer(_text(filename)), names, [""] * len(tensors), tensors, T)
+    write_tensors(V1Writer(_path(filename)), names, [""] * len(tensors), tensors, T)
     return ()
 
 
 @save_slices_op.kernel
 def _(xp, filename, names, specs, tensors, *, T):  # noqa: N803 (TensorFlow's name)
-    write_tensors(V1Writer(_text(filename)), names, specs, tensors, T)
+    write_tensors(V1Writer(_path(filename)), names, specs, tensors, T)
     return ()
 
 
@@ -186,7 +191,7 @@ def _restored(reader: Any, where: str, name: str, spec: str, dtype: DType) -> np
 
 @restore_v2_op.kernel
 def _(xp, prefix, names, specs, *, dtypes):
-    where = _text(prefix)
+    where = _path(prefix)
     names, specs = _texts(names), _texts(specs)
     if not len(names) == len(specs) == len(dtypes):
         raise InvalidArgumentError(
@@ -203,13 +208,13 @@ def _(xp, prefix, names, specs, *, dtypes):
 
 @restore_op.kernel
 def _(xp, pattern, name, *, dt):
-    where = _text(pattern)
+    where = _path(pattern)
     return _restored(open_checkpoint(where), where, _text(name), "", dt)
 
 
 @restore_slice_op.kernel
 def _(xp, pattern, name, spec, *, dt):
-    where = _text(pattern)
+    where = _path(pattern)
     return _restored(open_checkpoint(where), where, _text(name), _text(spec), dt)
 
 
@@ -240,7 +245,8 @@ sharded_filespec_op.shape(scalar)
 
 @merge_op.kernel
 def _(xp, prefixes, destination, *, delete_old_dirs, allow_missing_files):
-    sources, target = _texts(prefixes), _text(destination)
+    sources = [permitted(source) for source in _texts(prefixes)]
+    target = _path(destination)
     if allow_missing_files:
         sources = [source for source in sources if checkpoint_exists(source)]
     merge(sources, target)

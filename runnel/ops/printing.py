@@ -12,6 +12,7 @@ import numpy as np
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.graph import name_scope
 from runnel.graph.operation import Operation, Tensor
+from runnel.graph.permitted_files import permitted
 from runnel.graph.registry import register_op
 from runnel.graph.shape_inference import scalar
 from runnel.ops.tensor_summary import summarize as summary
@@ -59,7 +60,8 @@ def _(op, grad):
 def print_text(text: str, stream: str) -> None:
     """Writes ``text`` to "stdout", "stderr", a log level, or ``file://`` and a path."""
     if stream.startswith("file://"):
-        with open(stream.removeprefix("file://"), "a", encoding="utf-8") as file:
+        path = permitted(stream.removeprefix("file://"))
+        with open(path, "a", encoding="utf-8") as file:
             file.write(text)
         return
     target = sys.stdout if stream == "stdout" else sys.stderr
