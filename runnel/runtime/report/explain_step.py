@@ -159,7 +159,7 @@ def _state_bytes(runner: SegmentRunner) -> int:
 
 def _for_shapes(runner: SegmentRunner, variant: Variant, hlo: bool) -> ForShapes:
     bound = variant.executable
-    executable = bound._executable if bound is not None else None
+    executable = bound.executable if bound is not None else None
     text = None
     if hlo and executable is not None:
         import jax
