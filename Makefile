@@ -14,6 +14,9 @@ CONFORMANCE  ?= tests/conformance
 ONEDNN_TESTS ?= tests/native tests/ops/convolution/test_onednn_convolution.py tests/ops/test_channel_sums.py
 # What `make test-oldest` and `make test-newest` run.
 CORE_TESTS   ?= tests/graph tests/passes tests/runtime tests/test_requirements.py
+# What generates programs or waits for deadlines takes long, and does not depend on versions.
+CORE_IGNORED ?= $(wildcard tests/runtime/test_random_*.py tests/runtime/test_fuzz*.py) \
+                tests/runtime/test_parts.py tests/runtime/test_stopping.py tests/runtime/test_exit.py
 PYTEST_FLAGS ?=
 DEMO_FLAGS   ?=
 BENCH_FLAGS  ?=
@@ -99,7 +102,7 @@ core-tests: check-python
 	@echo 'Installing runnel into $(VENV)'
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	@$(VENV)/bin/python $(PIP) $(INSTALL_FLAGS) --editable '.[dev]'
-	$(VENV)/bin/python $(PYTEST) $(CORE_TESTS)
+	$(VENV)/bin/python $(PYTEST) $(CORE_TESTS) $(addprefix --ignore=,$(CORE_IGNORED))
 
 conformance: export TF_CPP_MIN_LOG_LEVEL ?= 3
 conformance: $(CONFORMING) ## Compare with TensorFlow, live (installs tensorflow-cpu and oneDNN).
