@@ -36,20 +36,20 @@ def namespace() -> Iterator[tuple[str, str]]:
     name = f"runnel-{os.getpid()}"
     link = f"rn{os.getpid()}"[:13]
     try:
-        ip("netns", "add", name)
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"no network namespace can be made: {error.stderr.decode().strip()}")
-    try:
-        ip("link", "add", link, "type", "veth", "peer", "name", f"{link}p", "netns", name)
-        ip("addr", "add", f"{HERE}/24", "dev", link)
-        ip("link", "set", link, "up")
-        ip("-n", name, "addr", "add", f"{THERE}/24", "dev", f"{link}p")
-        ip("-n", name, "link", "set", f"{link}p", "up")
-        ip("-n", name, "link", "set", "lo", "up")
+        try:
+            ip("netns", "add", name)
+            ip("link", "add", link, "type", "veth", "peer", "name", f"{link}p", "netns", name)
+            ip("addr", "add", f"{HERE}/24", "dev", link)
+            ip("link", "set", link, "up")
+            ip("-n", name, "addr", "add", f"{THERE}/24", "dev", f"{link}p")
+            ip("-n", name, "link", "set", f"{link}p", "up")
+            ip("-n", name, "link", "set", "lo", "up")
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"no linked namespace can be made: {error.stderr.decode().strip()}")
         yield name, link
     finally:
-        subprocess.run(["ip", "link", "del", link], capture_output=True)
-        ip("netns", "del", name)
+        for arguments in (["link", "del", link], ["netns", "del", name]):
+            subprocess.run(["ip", *arguments], capture_output=True)
 
 
 def test_a_task_that_is_cut_off_is_lost_after_the_deadline_and_found_again(monkeypatch):
