@@ -18,7 +18,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from runnel.distributed import wire
-from runnel.distributed.protocol.worker_pb2 import Envelope, Register
+from runnel.distributed.protocol.worker_pb2 import Ended, Envelope, Register
 from runnel.distributed.step_parts import ClusterPlan, ClusterStep, StepPart
 from runnel.distributed.step_rendezvous import task_of
 from runnel.graph import errors
@@ -224,11 +224,17 @@ class MasterSession:
         with self.lock:
             self.running.pop(number, None)
 
-    def ended(self, message: Any, values: list[Any]) -> None:
-        """A task tells that its part of a step has ended."""
+    def ended(self, channel: Any, message: Ended, values: list[Any]) -> None:
+        """A task tells that its part of a step has ended; ``values``: fetched, then sent last."""
         step = self.running.get(message.step)
-        if step is not None:
-            step.part_ended(message, values)
+        if step is None:
+            return
+        count = len(message.fetches)
+        # Who waits is woken when all is said: woken before, it would wait for this thread.
+        step.part_ended(message, values[:count])
+        if count < len(values):
+            self.server.host.deliver(channel, message.last, values[count:])
+        step.rouse()
 
     def lost(self, channel: Any, error: Exception) -> None:
         """A task cannot be reached any more."""

@@ -173,15 +173,9 @@ class Server:
     def _receive(self, channel: Any, envelope: Envelope, values: list[Any]) -> None:
         kind = envelope.WhichOneof("content")
         if kind == "ended":
-            ended = envelope.ended
-            master = self.masters.get(ended.session)
+            master = self.masters.get(envelope.ended.session)
             if master is not None:
-                count = len(ended.fetches)
-                if count < len(values):  # first, so that who waits for it is woken once
-                    last = Envelope()
-                    last.bundle.CopyFrom(ended.last)
-                    self.host.receive(channel, last, values[count:])
-                master.ended(ended, values[:count])
+                master.ended(channel, envelope.ended, values)
         elif kind == "ping":
             if not envelope.ping.answers_ns:
                 answer = Envelope()

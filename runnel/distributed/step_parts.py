@@ -169,7 +169,7 @@ class ClusterStep:
     # From readers' threads ------------------------------------------------------------------
 
     def part_ended(self, message: Any, values: list[Any]) -> None:
-        """A part on another task has ended."""
+        """A part on another task has ended; :meth:`rouse` follows."""
         with self._lock:
             part = self._unended.pop(message.part, None)
             if part is None:
@@ -181,8 +181,6 @@ class ClusterStep:
                 self._values.update(zip(part.gives, values, strict=True))
                 if message.step_stats:
                     self.stats.append(message.step_stats)
-        if self._cause is not None or not self._unended:
-            self._fail_here()
 
     def task_lost(self, task: str, error: errors.OpError) -> None:
         """A task cannot be reached any more."""
@@ -193,7 +191,7 @@ class ClusterStep:
             for number in lost:
                 del self._unended[number]
             self._note(error, False)
-        self._fail_here()
+        self.rouse()
 
     def _note(self, error: errors.OpError, follows: bool) -> None:
         if follows:
@@ -201,8 +199,10 @@ class ClusterStep:
         elif self._cause is None:
             self._cause = error
 
-    def _fail_here(self) -> None:
+    def rouse(self) -> None:
         """Tells the caller's thread; one that waits for a value that will not come fails."""
+        if self._unended and self._cause is None:
+            return
         cause = self._cause or (self._consequence if not self._unended else None)
         here = self._here
         if cause is not None and here is not None:

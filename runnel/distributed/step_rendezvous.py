@@ -47,13 +47,10 @@ class StepRendezvous(Rendezvous):
             envelope = Envelope()
             self._ship(task, envelope, self._fill(envelope.bundle, values))
 
-    def last_for(self, task: str) -> tuple[Bundle, list[Any]] | None:
+    def last_for(self, task: str) -> Callable[[Bundle], list[Any]] | None:
         """Takes what has yet to leave for ``task``, if there is anything, to be sent otherwise."""
         values = self._leaving.pop(task, None)
-        if values is None:
-            return None
-        bundle = Bundle()
-        return bundle, self._fill(bundle, values)
+        return None if values is None else lambda bundle: self._fill(bundle, values)
 
     def _fill(self, bundle: Bundle, values: list[tuple[str, Any]]) -> list[Any]:
         bundle.session, bundle.step, bundle.number = self._session, self._step, self._bundles

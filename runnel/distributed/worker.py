@@ -8,7 +8,7 @@ come twice. A step ends once, and its master is told once.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -26,6 +26,9 @@ from runnel.distributed.protocol.worker_pb2 import (
 )
 from runnel.graph.errors import AbortedError, CancelledError
 from runnel.queues.rendezvous import Rendezvous
+
+FillBundle = Callable[[Bundle], Sequence[Any]]
+"""Describes values in a bundle, and returns them."""
 
 Peer = Hashable
 """A channel, to the state machine: it only tells one from another."""
@@ -237,11 +240,11 @@ class Worker:
         failure: Any = None,
         values: Sequence[Any] = (),
         stats: bytes = b"",
-        last: tuple[Bundle, Sequence[Any]] | None = None,
+        last: FillBundle | None = None,
     ) -> list[Instruction]:
         """A step that was started has ended; ``values`` are what it was to give.
 
-        ``last`` is what it has sent to its master's task, and is told with its end.
+        ``last`` gives what it has sent to its master's task, which is told with its end.
         """
         session = self.sessions.get(step.session)
         if session is None or session.steps.get(step.number) is not step:
@@ -252,8 +255,7 @@ class Worker:
         message = Run(session=step.session, part=step.part or 0, step=step.number)
         envelope = self._ended(message, failure, values, stats)
         if last is not None:
-            envelope.ended.last.CopyFrom(last[0])
-            values = [*values, *last[1]]
+            values = [*values, *last(envelope.ended.last)]
         return [Say(step.master, envelope, values)]
 
     @staticmethod

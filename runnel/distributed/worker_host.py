@@ -21,6 +21,7 @@ from runnel.distributed.threads import Threads
 from runnel.distributed.worker import (
     Discard,
     Drop,
+    FillBundle,
     Instruction,
     Open,
     Prepare,
@@ -89,6 +90,11 @@ class WorkerHost:
         finally:
             self._reading.roused = None
 
+    def deliver(self, peer: Any, message: Bundle, values: Sequence[Any]) -> None:
+        """Values for a step of this task's own master, which runs on its caller's thread."""
+        with self._lock:
+            self._worker.bundle(peer, message, values)
+
     def lost(self, peer: Any, why: str) -> None:
         """A channel has ended."""
         with self._lock:
@@ -109,7 +115,7 @@ class WorkerHost:
         """A part has ended."""
         step, context = run.step, run.context
         failure = None
-        last: tuple[Bundle, Sequence[Any]] | None = None
+        last: FillBundle | None = None
         if error is None:
             try:
                 # What the master's own part waits for travels with the end of this one.

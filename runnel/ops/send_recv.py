@@ -8,6 +8,7 @@ their step (``runnel.queues.rendezvous``).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from runnel.graph.errors import FailedPreconditionError
@@ -108,12 +109,15 @@ def _rendezvous_of(waiter: Any) -> Rendezvous:
 
 def rendezvous_key(attrs: Mapping[str, Any], frame: str = "0", iteration: int = 0) -> str:
     """The key under which a value is handed over, in TensorFlow's form."""
-    return ";".join(
-        [
-            attrs["send_device"],
-            f"{attrs['send_device_incarnation']:016x}",
-            attrs["recv_device"],
-            attrs["tensor_name"],
-            f"{frame}:{iteration}",
-        ]
+    edge = _edge_key(
+        attrs["send_device"],
+        attrs["send_device_incarnation"],
+        attrs["recv_device"],
+        attrs["tensor_name"],
     )
+    return f"{edge};{frame}:{iteration}"
+
+
+@lru_cache(maxsize=1 << 14)
+def _edge_key(send_device: str, incarnation: int, recv_device: str, tensor_name: str) -> str:
+    return f"{send_device};{incarnation:016x};{recv_device};{tensor_name}"

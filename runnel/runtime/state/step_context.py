@@ -16,7 +16,7 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
@@ -218,8 +218,15 @@ class StepContext:
 
     def sleep(self) -> None:
         """Sleeps until something has arrived, or the step has to stop."""
-        with self.steps.sleeper(self):
-            self.sleep_until(lambda: bool(self._arrived))
+        steps = self.steps
+        steps.fell_asleep(self)
+        try:
+            self.sleep_until(self._has_results)
+        finally:
+            steps.woke(self)
+
+    def _has_results(self) -> bool:
+        return bool(self._arrived)
 
     def sleep_until(self, happened: Callable[[], bool], what: str | None = None) -> None:
         """Sleeps until ``happened()``, which is asked whenever the context is roused.
@@ -307,6 +314,7 @@ class RunningSteps:
         "_running",
         "_closed",
         "_asleep",
+        "_watched",
         "_sleep_changed",
     )
 
@@ -321,7 +329,9 @@ class RunningSteps:
         self._running: dict[int, StepContext] = {}
         self._closed: str | None = None
         self._asleep: set[StepContext] = set()
-        # Guards _asleep, and tells when it has changed.
+        """The steps that can only wait; changed by single operations of a set only."""
+        self._watched = 0
+        # Guards _watched, and tells those who watch that _asleep has changed.
         self._sleep_changed = threading.Condition()
 
     def begin(self, deadline: float | None = None, observer: Any = None) -> StepContext:
@@ -340,22 +350,26 @@ class RunningSteps:
         """The steps that run now."""
         return list(self._running.values())
 
-    @contextlib.contextmanager
-    def sleeper(self, context: StepContext) -> Iterator[None]:
-        """Within the block, a step can only wait."""
-        with self._sleep_changed:
-            self._asleep.add(context)
-            self._sleep_changed.notify_all()
-        try:
-            yield
-        finally:
+    def fell_asleep(self, context: StepContext) -> None:
+        """Notes that a step can only wait, until :meth:`woke`."""
+        self._asleep.add(context)
+        # Who watches says so first and then looks; this is the other way around.
+        if self._watched:
             with self._sleep_changed:
-                self._asleep.discard(context)
+                self._sleep_changed.notify_all()
+
+    def woke(self, context: StepContext) -> None:
+        """Notes that a step goes on."""
+        self._asleep.discard(context)
 
     def await_sleepers(self, count: int, seconds: float) -> bool:
         """Waits until ``count`` steps can only wait; False when they do not."""
         with self._sleep_changed:
-            return self._sleep_changed.wait_for(lambda: len(self._asleep) >= count, seconds)
+            self._watched += 1
+            try:
+                return self._sleep_changed.wait_for(lambda: len(self._asleep) >= count, seconds)
+            finally:
+                self._watched -= 1
 
     def cancel(self, why: str) -> None:
         """Cancels the steps that run now."""
