@@ -69,35 +69,56 @@ def transformer(settings: Settings, tiny: bool = False) -> list[Row]:
 
 
 def resnet(settings: Settings, tiny: bool = False) -> list[Row]:
-    """ResNet-50 with batch normalisation."""
+    """ResNet-50 with batch normalisation and momentum."""
+    shared: dict[str, Any] = {"model": "resnet50", "batch": 128, "momentum": 0.9}
+    if tiny:
+        shared |= {"batch": 2, "image_size": 64}
+    what = "ResNet-50, batch 128, batch normalisation, momentum"
+    return _both_ways(settings, tiny, "resnet50", "training_step", what, shared)
+
+
+def lstm(settings: Settings, tiny: bool = False) -> list[Row]:
+    """An LSTM, its time steps a loop."""
+    shared: dict[str, Any] = {"units": 1024, "batch": 128, "steps": 50}
+    if tiny:
+        shared = {"units": 16, "batch": 4, "steps": 5}
+    what = "LSTM of 1,024, batch 128, 50 time steps"
+    return _both_ways(settings, tiny, "lstm", "lstm_step", what, shared)
+
+
+def _both_ways(
+    settings: Settings, tiny: bool, name: str, program: str, what: str, shared: dict[str, Any]
+) -> list[Row]:
+    """A model in both precisions, sent ahead and with its loss fetched."""
     rows = []
+    models = "benchmarks.models"
     for precision in AGREEMENT:
-        shared: dict[str, Any] = {"model": "resnet50", "batch": 128, "precision": precision}
-        if tiny:
-            shared |= {"batch": 2, "image_size": 64}
-        programs: dict[str, Program] = {
-            SUBJECT: (
-                "benchmarks.models.on_graphs:training_step",
-                {"frontend": settings.frontend(SUBJECT), **shared},
-            ),
-            "jax": ("benchmarks.models.on_jax:training_step", shared),
-            "torch.compile": (
-                "benchmarks.models.on_torch:training_step",
-                {"compiled": not tiny, **shared},
-            ),
-        }
-        rows.append(
-            _row(
-                f"resnet50_{precision}",
-                f"ResNet-50, batch 128, batch normalisation, {precision}, sent ahead",
-                settings,
-                programs,
-                _platform(tiny),
-                3e-2,
-                "no slower than JAX and torch.compile",
-                1.0,
+        for fetches in (False, True):
+            arguments = {**shared, "precision": precision, "fetches": fetches}
+            programs: dict[str, Program] = {
+                SUBJECT: (
+                    f"{models}.on_graphs:{program}",
+                    {"frontend": settings.frontend(SUBJECT), **arguments},
+                ),
+                "jax": (f"{models}.on_jax:{program}", arguments),
+                "torch.compile": (
+                    f"{models}.on_torch:{program}",
+                    {"compiled": not tiny, **arguments},
+                ),
+            }
+            how = "the loss fetched at each step" if fetches else "sent ahead"
+            rows.append(
+                _row(
+                    f"{name}_{precision}_{'fetched' if fetches else 'ahead'}",
+                    f"{what}, {precision}, {how}",
+                    settings,
+                    programs,
+                    _platform(tiny),
+                    3e-2,
+                    "no slower than JAX and torch.compile",
+                    1.0,
+                )
             )
-        )
     return rows
 
 
@@ -153,7 +174,7 @@ def _row(
     )
 
 
-ROWS = {"transformer": transformer, "embedding": embedding, "resnet": resnet}
+ROWS = {"transformer": transformer, "embedding": embedding, "resnet": resnet, "lstm": lstm}
 
 
 def _settings(options: argparse.Namespace) -> Settings:

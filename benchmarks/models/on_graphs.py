@@ -108,9 +108,12 @@ class Loader:
         self._feeds.clear()
 
 
-def optimizer_for(tf: Any, precision: str) -> Any:
+def optimizer_for(tf: Any, precision: str, momentum: float) -> Any:
     """Gradient descent, in mixed precision where that is asked for."""
-    optimizer = tf.train.GradientDescentOptimizer(RATE)
+    if momentum:
+        optimizer = tf.train.MomentumOptimizer(RATE, momentum)
+    else:
+        optimizer = tf.train.GradientDescentOptimizer(RATE)
     if precision == "bf16":
         optimizer = tf.train.experimental.enable_mixed_precision_graph_rewrite(
             optimizer, dtype=tf.bfloat16
@@ -125,6 +128,8 @@ def training_step(
     precision: str = "float32",
     image_size: int | None = None,
     keep_freed_memory: bool = False,
+    momentum: float = 0.0,
+    fetches: bool = False,
 ) -> Workload:
     """Training steps on one synthetic batch that lies where the parameters lie."""
     tf = _load(frontend, keep_freed_memory)
@@ -142,7 +147,7 @@ def training_step(
             for name, value in initial_parameters(architecture, image_size).items()
         }
         loss = loss_of(tf, architecture, variables, images, labels)
-        return measured(tf, loader, loss, precision)
+        return measured(tf, loader, loss, precision, momentum, fetches)
 
 
 def _load(frontend: str, keep_freed_memory: bool) -> Any:
@@ -154,7 +159,13 @@ def _load(frontend: str, keep_freed_memory: bool) -> Any:
     return tf
 
 
-def lstm_step(frontend: str, keep_freed_memory: bool = False, **sizes: int) -> Workload:
+def lstm_step(
+    frontend: str,
+    keep_freed_memory: bool = False,
+    precision: str = "float32",
+    fetches: bool = False,
+    **sizes: int,
+) -> Workload:
     """Training steps of an LSTM, its time steps a `tf.while_loop`.
 
     TensorFlow is as fast with the loop as with the time steps unrolled.
@@ -182,19 +193,27 @@ def lstm_step(frontend: str, keep_freed_memory: bool = False, **sizes: int) -> W
         _, h, _ = tf.while_loop(lambda t, h, c: t < recurrence.steps, step, (0, zeros, zeros))
         logits = tf.matmul(h, variables["weights"])
         entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
-        return measured(tf, loader, tf.reduce_mean(entropy), "float32")
+        loss = tf.reduce_mean(entropy)
+        return measured(tf, loader, loss, precision, fetches=fetches)
 
 
-def measured(tf: Any, loader: Loader, loss: Any, precision: str) -> Workload:
-    """The workload that trains to reduce `loss`."""
-    optimizer = optimizer_for(tf, precision)
+def measured(
+    tf: Any,
+    loader: Loader,
+    loss: Any,
+    precision: str,
+    momentum: float = 0.0,
+    fetches: bool = False,
+) -> Workload:
+    """The workload that trains to reduce `loss`, which a step may bring back."""
+    optimizer = optimizer_for(tf, precision, momentum)
     # The step keeps its loss in a variable: to fetch it would end every step with a transfer.
     kept = tf.Variable(tf.zeros([]), trainable=False, name="kept_loss")
     step = tf.group(optimizer.minimize(loss), kept.assign(loss))
     session = tf.Session()
     loader.load(session)
-    session.run(kept.initializer)
-    train = session.make_callable(step)
+    session.run([kept.initializer, *[v.initializer for v in optimizer.variables()]])
+    train = session.make_callable([step, loss] if fetches else step)
     losses = []
     for _ in range(CHECKED_STEPS):
         train()

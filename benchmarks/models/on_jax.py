@@ -107,25 +107,42 @@ def loss_of(
     return cross_entropy(apply(JaxBackend(parameters), architecture.layers, images), labels)
 
 
-def descend(loss: Any, parameters: Arrays, *data: jax.Array) -> tuple[Arrays, jax.Array]:
-    """One step of gradient descent."""
+def descend(
+    loss: Any, momentum: float, state: tuple[Arrays, Arrays], *data: jax.Array
+) -> tuple[tuple[Arrays, Arrays], jax.Array]:
+    """One step of gradient descent; without momentum nothing is kept beside the parameters."""
+    parameters, velocities = state
     value, gradients = jax.value_and_grad(loss)(parameters, *data)
-    return jax.tree.map(lambda p, g: p - RATE * g, parameters, gradients), value
+    if momentum:
+        velocities = jax.tree.map(lambda v, g: momentum * v + g, velocities, gradients)
+        gradients = velocities
+    return (jax.tree.map(lambda p, g: p - RATE * g, parameters, gradients), velocities), value
 
 
 def training_step(
-    model: str, batch: int, precision: str = "float32", image_size: int | None = None
+    model: str,
+    batch: int,
+    precision: str = "float32",
+    image_size: int | None = None,
+    momentum: float = 0.0,
+    fetches: bool = False,
 ) -> Workload:
     """Training steps on one synthetic batch that lies where the parameters lie."""
     architecture = ARCHITECTURES[model]
     data = synthetic_batch(architecture, batch, image_size)
     parameters = initial_parameters(architecture, image_size)
-    return measured(partial(loss_of, architecture, precision), parameters, data)
+    loss = partial(loss_of, architecture, precision)
+    return measured(loss, parameters, data, momentum, fetches)
 
 
-def lstm_loss(parameters: Arrays, inputs: jax.Array, labels: jax.Array) -> jax.Array:
+def lstm_loss(
+    precision: str, parameters: Arrays, inputs: jax.Array, labels: jax.Array
+) -> jax.Array:
     """The mean cross-entropy of an LSTM's last output."""
     units = parameters["weights"].shape[0]
+    if precision == "bf16":
+        parameters = jax.tree.map(lambda p: p.astype(jnp.bfloat16), parameters)
+        inputs = inputs.astype(jnp.bfloat16)
 
     def step(state: tuple[jax.Array, jax.Array], x: jax.Array) -> Any:
         h, c = state
@@ -134,32 +151,38 @@ def lstm_loss(parameters: Arrays, inputs: jax.Array, labels: jax.Array) -> jax.A
         c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
         return (jax.nn.sigmoid(o) * jnp.tanh(c), c), None
 
-    zeros = jnp.zeros((inputs.shape[1], units))
+    zeros = jnp.zeros((inputs.shape[1], units), inputs.dtype)
     (h, _), _ = lax.scan(step, (zeros, zeros), inputs)
     return cross_entropy(h @ parameters["weights"], labels)
 
 
-def lstm_step(**sizes: int) -> Workload:
+def lstm_step(precision: str = "float32", fetches: bool = False, **sizes: int) -> Workload:
     """Training steps of an LSTM."""
     recurrence = Recurrence(**sizes)
-    return measured(lstm_loss, recurrence.parameters(), recurrence.data())
+    loss = partial(lstm_loss, precision)
+    return measured(loss, recurrence.parameters(), recurrence.data(), fetches=fetches)
 
 
-def measured(loss: Any, initial: Any, data: Sequence[Any]) -> Workload:
-    """The workload that trains to reduce `loss`."""
+def measured(
+    loss: Any, initial: Any, data: Sequence[Any], momentum: float = 0.0, fetches: bool = False
+) -> Workload:
+    """The workload that trains to reduce `loss`, which a step may bring back."""
     parameters = jax.device_put(dict(initial))
+    state = parameters, jax.tree.map(jnp.zeros_like, parameters) if momentum else {}
     placed = [jax.device_put(array) for array in data]
-    step = jax.jit(partial(descend, loss), donate_argnums=0)
+    step = jax.jit(partial(descend, loss, momentum), donate_argnums=0)
     losses = []
     for _ in range(CHECKED_STEPS):
-        parameters, value = step(parameters, *placed)
+        state, value = step(state, *placed)
         losses.append(float(value))
 
     def run(iterations: int) -> None:
-        nonlocal parameters
+        nonlocal state
         value = jnp.zeros([])
         for _ in range(iterations):
-            parameters, value = step(parameters, *placed)
+            state, value = step(state, *placed)
+            if fetches:
+                float(value)
         float(value)
 
     return Workload(run, facts=lambda: {"losses": losses})

@@ -168,11 +168,14 @@ class LastOutput(nn.Module):
         return logits
 
 
-def lstm_step(compiled: bool = False, **sizes: int) -> Workload:
+def lstm_step(
+    compiled: bool = False, precision: str = "float32", fetches: bool = False, **sizes: int
+) -> Workload:
     """Training steps of an LSTM."""
     recurrence = Recurrence(**sizes)
     inputs, labels = (torch.from_numpy(array) for array in recurrence.data())
-    return measured(LastOutput(recurrence), (inputs, labels.long()), "float32", compiled)
+    network, data = LastOutput(recurrence), (inputs, labels.long())
+    return measured(network, data, precision, compiled, fetches=fetches)
 
 
 def training_step(
@@ -181,6 +184,8 @@ def training_step(
     precision: str = "float32",
     image_size: int | None = None,
     compiled: bool = False,
+    momentum: float = 0.0,
+    fetches: bool = False,
 ) -> Workload:
     """Training steps on one synthetic batch that lies where the parameters lie."""
     architecture = ARCHITECTURES[model]
@@ -190,13 +195,18 @@ def training_step(
         torch.from_numpy(array) for array in synthetic_batch(architecture, batch, image_size)
     )
     images = images.permute(0, 3, 1, 2)  # NHWC in memory is PyTorch's "channels last"
-    return measured(network, (images, labels.long()), precision, compiled)
+    return measured(network, (images, labels.long()), precision, compiled, momentum, fetches)
 
 
 def measured(
-    network: nn.Module, data: tuple[torch.Tensor, torch.Tensor], precision: str, compiled: bool
+    network: nn.Module,
+    data: tuple[torch.Tensor, torch.Tensor],
+    precision: str,
+    compiled: bool,
+    momentum: float = 0.0,
+    fetches: bool = False,
 ) -> Workload:
-    """The workload that trains a classifier."""
+    """The workload that trains a classifier; a step may bring its loss back."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = True
@@ -206,7 +216,7 @@ def measured(
     if inputs.ndim == 4:
         inputs = inputs.contiguous(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(
-        [p for p in network.parameters() if p.requires_grad], RATE, fused=True
+        [p for p in network.parameters() if p.requires_grad], RATE, momentum, fused=True
     )
 
     def loss_of(inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -229,6 +239,8 @@ def measured(
         loss = torch.zeros([])
         for _ in range(iterations):
             loss = step()
+            if fetches:
+                loss.item()
         loss.item()
 
     return Workload(run, facts=lambda: {"losses": losses})

@@ -144,7 +144,7 @@ def test_loss_scaling_of_a_step_that_is_fed_by_a_queue(kind):
         np.testing.assert_array_equal(sess.run(w), np.float32([[1 - 2 * 2.0**-22]]))
         assert sess.run(scale()) == 2.0**16, "two good steps in a row"
         before = sess.run(w)
-        sess.run(queue.enqueue(np.float32(2.0)))  # times the scale: infinite in float16
+        sess.run(queue.enqueue(np.float32(2.0**120)))  # times the scale: infinite
         sess.run(train)
         np.testing.assert_array_equal(sess.run(w), before)
         assert sess.run(scale()) == 2.0**15

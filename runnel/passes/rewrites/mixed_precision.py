@@ -10,7 +10,7 @@ whatever else is not named here stay in float32. So a step has
 
 The rewrite is one of programs in any form: with loops and conditionals as nodes, whose programs it
 goes into, or as primitives, where a cast is in the iteration and in the branch of the value that it
-casts. What goes around a loop stays in float32.
+casts; what a loop takes from outside is cast before it. What goes around a loop stays in float32.
 
 float16 has a small range: gradients underflow unless the loss is scaled up
 (`runnel.train.loss_scale_optimizer`). bfloat16 has the range of float32.
@@ -23,7 +23,7 @@ from runnel.graph.dtypes import DType
 from runnel.graph.registry import get_op_def
 from runnel.passes.program.program import Node, Program, ValueInfo
 from runnel.passes.program.variable_reads import is_variable_read
-from runnel.passes.structure.structured import map_programs
+from runnel.passes.structure.structured import Loop, add_invariants, map_programs, structure_of
 
 PRODUCTS = frozenset(
     {
@@ -72,8 +72,35 @@ _ATTRIBUTE = "T"
 def mixed_precision(program: Program, dtype: DType) -> Program:
     """The program with float32 products, and what can follow them, in ``dtype``."""
     map_programs(program, lambda inner: mixed_precision(inner, dtype))
+    program = _cast_before_loops(program)
     lowered = _Choice(program, dtype).lowered
     return _Rewriting(program, dtype, lowered).run() if lowered else program
+
+
+def _cast_before_loops(program: Program) -> Program:
+    """The program with what loops directly inside it take from outside and cast, cast before.
+
+    An iteration would read the weights in float32 to make the same 16 bits of them each time.
+    """
+    nodes: list[Node] = []
+    for node in program.nodes:
+        loop = structure_of(node)
+        if isinstance(loop, Loop):
+            inside = dict(zip(loop.invariants, node.inputs[len(loop.variables) :], strict=True))
+            casts = [
+                n
+                for n in loop.body.nodes
+                if n.op_def.name == "Cast" and n.inputs[0] in inside and not n.control
+            ]
+            if casts:
+                nodes += [
+                    Node(n.op, n.op_def, (inside[n.inputs[0]],), n.outputs, (), n.attrs)
+                    for n in casts
+                ]
+                body = [n for n in loop.body.nodes if n not in casts]
+                add_invariants(program, node, [n.outputs[0] for n in casts], body)
+        nodes.append(node)
+    return Program(nodes, program.feeds, program.fetches, program.infos)
 
 
 def _positions(node: Node, *, outputs: bool = False) -> list[int]:

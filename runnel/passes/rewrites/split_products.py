@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from runnel.graph import dtypes
 from runnel.graph.registry import get_op_def
 from runnel.graph.shapes import TensorShape
 from runnel.passes.program.program import Node, Program, ValueInfo
-from runnel.passes.structure.structured import Loop, structure_of, structured_node
+from runnel.passes.structure.structured import Loop, add_invariants, structure_of
 
 
 def split_products(program: Program) -> Program:
@@ -28,21 +27,11 @@ def split_products(program: Program) -> Program:
     if not any(isinstance(structure_of(node), Loop) for node in program.nodes):
         return program
     nodes: list[Node] = []
-    moved: dict[Node, Node] = {}
     for node in program.nodes:
         found = structure_of(node)
-        new = _Products(program, node, found).run() if isinstance(found, Loop) else None
-        if new is None:
-            made = node
-            if any(control in moved for control in node.control):
-                control = tuple(moved.get(c, c) for c in node.control)
-                made = Node(node.op, node.op_def, node.inputs, node.outputs, control, node.attrs)
-                moved[node] = made
-            nodes.append(made)
-            continue
-        new[-1].control = tuple(moved.get(c, c) for c in node.control)
-        moved[node] = new[-1]
-        nodes += new
+        if isinstance(found, Loop):
+            nodes += _Products(program, node, found).split()
+        nodes.append(node)
     return Program(nodes, program.feeds, program.fetches, program.infos)
 
 
@@ -61,8 +50,8 @@ class _Products:
         count = len(loop.variables)
         self._outside = dict(zip(loop.invariants, node.inputs[count:], strict=True))
 
-    def run(self) -> list[Node] | None:
-        """The nodes in place of the loop, which is the last; None if nothing changes."""
+    def split(self) -> list[Node]:
+        """Changes the loop's node; returns those that are now needed before it."""
         body = self._loop.body
         producers = body.producers()
         users: dict[int, list[Node]] = {}
@@ -79,7 +68,10 @@ class _Products:
                     self._drop_unused(node, users)
                 elif not self._loop.swap_memory:
                     self._hoist(node, producers)
-        return self._rebuilt() if self._replaced else None
+        if self._replaced:
+            nodes = [made for n in body.nodes for made in self._replaced.get(n, [n])]
+            add_invariants(self._program, self._node, self._given, nodes)
+        return self._before
 
     # Parts of the weights ---------------------------------------------------------------------
 
@@ -259,23 +251,6 @@ class _Products:
         attrs = {"value": array, "dtype": dtypes.int32}
         self._before.append(Node(self._node.op, get_op_def("Const"), (), (value,), (), attrs))
         return value
-
-    def _rebuilt(self) -> list[Node]:
-        loop, node = self._loop, self._node
-        count = len(loop.variables) + len(loop.invariants)
-        feeds = list(loop.body.feeds.values())
-        inner = [*feeds[:count], *self._given, *feeds[count:]]
-        nodes = [made for n in loop.body.nodes for made in self._replaced.get(n, [n])]
-        condition_feeds = [*loop.condition.feeds.values(), *self._given]
-        structure = replace(
-            loop,
-            invariants=(*loop.invariants, *self._given),
-            condition=replace(loop.condition, feeds=dict(enumerate(condition_feeds))),
-            body=replace(loop.body, nodes=nodes, feeds=dict(enumerate(inner))),
-        )
-        inputs = (*node.inputs, *self._given)
-        made = structured_node(node.op, structure, inputs, node.outputs, self._program)
-        return [*self._before, made]
 
 
 def _const(node: Node) -> bool:

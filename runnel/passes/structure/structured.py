@@ -11,7 +11,7 @@ and whoever runs the node threads the variable's value through it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -182,6 +182,28 @@ def map_programs(
         structure = structure_of(node)
         if structure is not None and (dynamic or not isinstance(structure, Dynamic)):
             node.attrs[_STRUCTURE] = structure.with_programs(*map(function, structure.programs))
+
+
+def add_invariants(
+    program: Program, node: Node, values: Sequence[int], body: Sequence[Node]
+) -> None:
+    """Has the loop ``node`` take more values from outside, which its new ``body`` uses."""
+    loop = node.attrs[_STRUCTURE]
+    count = len(loop.variables) + len(loop.invariants)
+    feeds = list(loop.body.feeds.values())
+    of_body = [*feeds[:count], *values, *feeds[count:]]
+    of_condition = [*loop.condition.feeds.values(), *values]
+    node.inputs = (*node.inputs, *values)
+    node.attrs = {
+        **node.attrs,
+        "Tin": [program.infos[value].dtype.base_dtype for value in node.inputs],
+        _STRUCTURE: replace(
+            loop,
+            invariants=(*loop.invariants, *values),
+            condition=replace(loop.condition, feeds=dict(enumerate(of_condition))),
+            body=replace(loop.body, nodes=list(body), feeds=dict(enumerate(of_body))),
+        ),
+    }
 
 
 def nested_nodes(nodes: Any) -> Iterator[Node]:

@@ -131,12 +131,12 @@ class StepPlan:
 
     def _rewritten(self, program: Program) -> Program:
         program = explicit_reads(program)
-        if self._precision is not None:
-            program = mixed_precision(program, self._precision)
         if self._optimizer:
             program = rewrite(program)
             if self._optimized:
                 program = optimize(program)
+        if self._precision is not None:  # last: passes look for products, not for casts of them
+            program = mixed_precision(program, self._precision)
         return program
 
     def _schedule(self, program: Program, access: StateAccess) -> Schedule:

@@ -170,6 +170,31 @@ def test_products_inside_a_loop_are_rewritten():
     assert (results[1] != results[0]).any()
 
 
+def test_what_loops_take_from_outside_is_cast_once_before_the_outermost():
+    w = tf.constant(normal(4, 4) * 0.5)
+
+    def inner(i: Any, h: Any) -> Any:
+        _, h = tf.while_loop(
+            lambda j, h: j < 2, lambda j, h: (j + 1, tf.tanh(tf.matmul(h, w))), (0, h)
+        )
+        return i + 1, h
+
+    _, last = tf.while_loop(lambda i, h: i < 3, inner, (0, normal(2, 4)))
+    program = rewritten([last], raised=True)
+    weights = {n.outputs[0] for n in program.nodes if n.op_def.name == "Const"}
+    outer = [n for n in program.nodes if n.op_def.name == "Cast"]
+    assert len(outer) == 1
+    assert outer[0].inputs[0] in weights
+    inside = [n for n in nested_nodes(program.nodes) if n.op_def.name == "Cast" and n not in outer]
+    assert [n.attrs["DstT"] for n in inside].count(tf.bfloat16) == 1, "only h"
+    with tf.Session() as sess:
+        exact = sess.run(last)
+    tf.get_default_graph().set_mixed_precision(tf.bfloat16)
+    for level in (INTERPRETED, COMPILED):
+        with session(level) as sess:
+            np.testing.assert_allclose(sess.run(last), exact, atol=5e-2)
+
+
 def test_primitives_are_rewritten_where_they_are():
     """As the event-driven executor has them: casts are in the iteration of what they cast."""
     w = tf.Variable(normal(4, 4) * 0.5, name="w")
