@@ -50,22 +50,23 @@ def _key(program: Program, node: Node) -> Any:
     for name, value in node.attrs.items():
         if name.startswith("_"):
             continue
-        frozen = _freeze(value)
-        if frozen is None:
+        same = frozen(value)
+        if same is None:
             return None
-        attrs.append((name, frozen))
+        attrs.append((name, same))
     # Who asks for the same computation on two devices wants it on both.
     device = node.op.device if node.inputs else ""
     return (node.op_def, node.inputs, tuple(attrs), device)
 
 
-def _freeze(value: Any) -> Any:
+def frozen(value: Any) -> Any:
+    """Something hashable, equal for values that are the same; None for what is too large."""
     if isinstance(value, np.ndarray):
         if value.nbytes > _MAX_CONSTANT_BYTES or value.dtype == object:
             return None
         return (value.dtype.str, value.shape, value.tobytes())
     if isinstance(value, list):
-        items = tuple(_freeze(item) for item in value)
+        items = tuple(frozen(item) for item in value)
         return None if None in items else items
     if isinstance(value, TensorShape):
         return ("shape", value._dims)

@@ -10,6 +10,7 @@ every row (``Checks.gate_indices``), and the caller finds the exact error by int
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -32,6 +33,9 @@ from runnel.runtime.compile import buffer_ops, executable_cache
 from runnel.runtime.compile.buffers import Effects, NotCompilable, host_memory
 from runnel.runtime.compile.oversized import require_all_addressable
 from runnel.runtime.compile.pieces import run_in_pieces
+from runnel.runtime.compile.repetition import Repetition, find_repetitions
+from runnel.runtime.compile.rolled_trace import RolledTrace
+from runnel.runtime.compile.rows import collected, taken_out, unpacked
 from runnel.runtime.compile.structured_trace import StructuredTrace
 from runnel.runtime.compile.watch import INLINE_SECONDS, LONG_SECONDS, SHARED_SECONDS, Asker
 from runnel.runtime.compile.work_estimate import seconds_of
@@ -41,8 +45,14 @@ from runnel.runtime.interpret.code import Code, Instruction, require_assignable
 from runnel.runtime.interpret.interpreter import as_op_error
 from runnel.runtime.state import at_exit
 
+logger = logging.getLogger("runnel")
+
 _MAX_FOLDED_ELEMENTS = 1024
 _MAX_EMBEDDED_BYTES = 1 << 16
+_FEWEST_SAVED = {"cpu": 150}
+_MANY_SAVED = 3_000
+"""Instructions that a loop saves the compiler, for it to be made of equal blocks. An accelerator
+starts a loop's kernels more slowly than those of a straight line."""
 
 # Guards the number of compilations. Several segments are traced and compiled at a time.
 _count_lock = threading.Lock()
@@ -155,6 +165,8 @@ class Executable:
     """The memory that a call takes beyond its arguments."""
     lower: Any = None
     """Makes the program that XLA was given, to be shown."""
+    saved: int = 0
+    """The instructions that were not compiled, being repetitions of others."""
     is_chained: bool = False
     """True when the outcome of the step before is the last argument but for the run's number."""
 
@@ -185,53 +197,49 @@ class _Trace:
         checks: Checks,
         platform: str,
         effects: Effects | None = None,
+        repetitions: Sequence[Repetition] = (),
     ) -> None:
         self.code = code
         self.slots = slots
+        self._repetitions = {repetition.start: repetition for repetition in repetitions}
         self.checks = checks
         self.platform = platform
         self.effects = Effects() if effects is None else effects
-        self.recorded: list[tuple[list[Any], Any, dict[Any, Any] | None]] = []
+        self.recorded: dict[int, tuple[list[Any], Any, dict[Any, Any] | None]] = {}
         """What each instruction took, gave and left in stacks and arrays."""
+        self.saved = 0
+        """The instructions in blocks that were not traced, being like others."""
+        self._rolled: dict[int, tuple[list[Any], Any]] = {}
+        """What each repetition took and gave, by its first instruction."""
 
     def run_inside(self, code: Code, slots: list[Any], checks: Checks) -> list[Any]:
         """Traces the code of a program inside a structured node; returns its slots."""
         _Trace(code, slots, checks, self.platform, self.effects).run({})
         return slots
 
-    def run(self, kept_on_failure: Mapping[int, Any], before: Any = None) -> None:
+    def run(self, kept_on_failure: Mapping[int, Any], before: _Trace | None = None) -> None:
         """Traces; the result of an instruction that is a key gives way to the value there
-        when a check fails. What takes the same as in the trace recorded ``before`` gives the
+        when a check fails. What takes the same as in the trace ``before`` gives the
         same: only what depends on gated values is traced again."""
-        import jax.numpy as jnp
-
-        slots = self.slots
-        for index, (call, args, out, node) in enumerate(self.code.instructions):
+        slots, end = self.slots, 0
+        for index, instruction in enumerate(self.code.instructions):
+            if index < end:
+                continue  # in a repetition
+            if index in self._repetitions and self._roll(self._repetitions[index], before):
+                end = self._repetitions[index].end
+                continue
+            _, args, out, node = instruction
             values = [slots[a] for a in args]
-            self.checks.node = node
-            try:
-                taken = list(values)
-                if before is not None and self._is_same(node, values, before[index][0]):
-                    _, result, contents = before[index]
-                    if contents is not None:
-                        self.effects.contents = dict(contents)
-                else:
-                    result = self._evaluate(call, node, values, jnp)
-                touches = structure_of(node) is not None or node.op_def.name in RESOURCE_OPS
-                left = dict(self.effects.contents) if touches else None
-                self.recorded.append((taken, result, left))
-                if call.assigned_dims is not None:
-                    require_assignable(np.shape(result), call.assigned_dims)
-                for value in (result,) if type(out) is int else result:
-                    if hasattr(value, "aval"):
-                        require_addressable(value.shape, value.dtype.itemsize)
-                if verification.enabled and structure_of(node) is None:
-                    verification.verify(node, call.outputs, result)
-            except NotCompilable as reason:
-                reason.node = node  # at last the outermost that it is in
-                raise
-            except Exception as error:
-                raise as_op_error(error, node, values) from error
+            earlier = None if before is None else before.recorded.get(index)
+            if earlier is not None and self._is_same(node, values, earlier[0]):
+                _, result, contents = earlier
+                if contents is not None:
+                    self.effects.contents = dict(contents)
+            else:
+                result = self.result(instruction, list(values))
+            touches = structure_of(node) is not None or node.op_def.name in RESOURCE_OPS
+            left = dict(self.effects.contents) if touches else None
+            self.recorded[index] = (values, result, left)
             if index in kept_on_failure:
                 result = self.checks.gate(result, kept_on_failure[index])
             if type(out) is int:
@@ -239,6 +247,58 @@ class _Trace:
             else:
                 for slot, value in zip(out, result, strict=True):
                     slots[slot] = value
+
+    def _roll(self, repetition: Repetition, before: _Trace | None) -> bool:
+        """Traces the blocks of a repetition as a loop, if that is possible."""
+        rolled = RolledTrace(self, repetition)
+        taken = rolled.taken()
+        earlier = None if before is None else before._rolled.get(repetition.start)
+        if earlier is not None and all(a is b for a, b in zip(taken, earlier[0], strict=True)):
+            left = earlier[1]
+        else:
+            try:
+                left = rolled.run()
+            except Exception as reason:  # which the unrolled blocks have too, if it is an error
+                logger.debug("%d equal blocks stay unrolled: %s", repetition.times, reason)
+                return False
+        self._rolled[repetition.start] = taken, left
+        self.saved += repetition.saved
+        for slot, value in left:
+            self.slots[slot] = value
+        return True
+
+    def inside(self, checks: Checks) -> _Trace:
+        """What traces single instructions of a block, with ``checks`` of its own."""
+        return _Trace(self.code, [], checks, self.platform, self.effects)
+
+    def result(self, instruction: Instruction, values: list[Any]) -> Any:
+        """What an instruction makes of ``values``."""
+        import jax.numpy as jnp
+
+        call, _, out, node = instruction
+        self.checks.node = node
+        try:
+            result = collected(node, values)
+            if result is None and self._repetitions:
+                result = unpacked(node, values)
+                if result is not None:
+                    return result
+            if result is None:
+                values = taken_out(values)
+                result = self._evaluate(call, node, values, jnp)
+            if call.assigned_dims is not None:
+                require_assignable(np.shape(result), call.assigned_dims)
+            for value in (result,) if type(out) is int else result:
+                if hasattr(value, "aval"):
+                    require_addressable(value.shape, value.dtype.itemsize)
+            if verification.enabled and structure_of(node) is None:
+                verification.verify(node, call.outputs, result)
+        except NotCompilable as reason:
+            reason.node = node  # at last the outermost that it is in
+            raise
+        except Exception as error:
+            raise as_op_error(error, node, values) from error
+        return result
 
     @staticmethod
     def _is_same(node: Node, values: list[Any], before: list[Any]) -> bool:
@@ -312,6 +372,11 @@ def _gates(code: Code) -> dict[int, Operation]:
     return gates
 
 
+def repetitions_in(code: Code, platform: str) -> list[Repetition]:
+    """The equal blocks of ``code`` that are compiled once."""
+    return find_repetitions(code, _gates(code).keys(), _FEWEST_SAVED.get(platform, _MANY_SAVED))
+
+
 def _can_be_gated(instruction: Instruction) -> bool:
     """True for one result that nothing needs to know while the segment is traced."""
     return type(instruction.out) is int and not instruction.call.must_know
@@ -329,6 +394,7 @@ def compile_segment(
     is_chained: bool = False,
     tensor_float_32: bool = True,
     overwritten: Sequence[Operation] = (),
+    repetitions: Sequence[Repetition] = (),
 ) -> Executable:
     """Compiles ``code`` for these concrete shapes (and the values of specialised inputs).
 
@@ -337,7 +403,7 @@ def compile_segment(
     anything else in a chain of steps, it fails too. Without ``tensor_float_32`` an accelerator
     multiplies float32 with all its bits. ``overwritten`` are variables that the code stores without
     having loaded them, and that have a value, the last of ``states``: they keep it in a step that
-    fails.
+    fails. ``repetitions`` are traced as loops where that is possible.
     """
     global compilations
     import jax.numpy as jnp
@@ -416,17 +482,20 @@ def compile_segment(
             checks(may_go_on, lambda: "stopped")
         host = host_memory(platform)
         effects = Effects(asker, start, host)
-        trace = _Trace(code, list(start), checks, platform, effects)
+        trace = _Trace(code, list(start), checks, platform, effects, repetitions)
         trace.run(old)
         holds = checks.hold()
         if checks.gated_early:
             # Once more, with updates gated by every check of the segment.
-            recorded = trace.recorded
             again = Effects(asker, start, host)
-            trace = _Trace(code, list(start), Checks(holds), platform, again)
-            trace.run(old, recorded)
+            first = trace
+            trace = _Trace(code, list(start), Checks(holds), platform, again, repetitions)
+            trace.run(old, first)
         slots = trace.slots
-        executable.checked = checks.nodes
+        left = [*code.outputs, *(slot for _, slot in code.stores)]
+        for slot, value in zip(left, taken_out([slots[slot] for slot in left]), strict=True):
+            slots[slot] = value
+        executable.checked, executable.saved = checks.nodes, trace.saved
         drawn = [slots[drawn] for _, _, drawn in code.streams]
         executable.drawn = [None if hasattr(count, "aval") else int(count) for count in drawn]
         new_states = []

@@ -58,6 +58,7 @@ from runnel.runtime.state.task_state import TaskState
 if TYPE_CHECKING:
     from runnel.runtime.compile.bound_executable import BoundExecutable
     from runnel.runtime.compile.compiler import Executable
+    from runnel.runtime.compile.repetition import Repetition
 
 logger = logging.getLogger("runnel")
 
@@ -78,6 +79,8 @@ _NOTICE_SECONDS = 1.0
 _STEPS_AHEAD = 256
 """How many steps may have been sent to an accelerator and not yet been seen to succeed. (XLA itself
 has fewer on their way: it makes who sends more wait.)"""
+_LARGE = 150
+"""Nodes of a segment in which there may be equal blocks that are compiled once."""
 _BLAS_TYPES = frozenset("fdFD")
 """Of these (NumPy's letters) NumPy multiplies matrices fast; of others hundreds of times slower."""
 
@@ -174,8 +177,18 @@ class SegmentRunner:
             steps_ahead = 0 if self._device == "CPU" else _STEPS_AHEAD
         self._steps_ahead = steps_ahead if is_whole and segment.compilable else 0
         self._node_count = sum(1 for _ in nested_nodes(segment.nodes))
+        self._compiled_count = self._distinct_count()
+        """The nodes that XLA will see, as expected: of equal blocks it sees one."""
+        self._repetitions: list[Repetition] | None = None
         arrays = len(state.loads) + len(state.stored) + len(segment.inputs) + len(segment.outputs)
         self._dispatch_seconds = _DISPATCH_SECONDS + _DISPATCH_SECONDS_PER_ARRAY * arrays
+
+    def _distinct_count(self) -> int:
+        """How many nodes there are at least that do something else than all others."""
+        if self._node_count < _LARGE:
+            return self._node_count
+        infos = self._program.infos
+        return len({(n.op_def, *(infos[v].dims for v in n.outputs)) for n in self.segment.nodes})
 
     def _lowered(self, tier: str) -> Code:
         stretches = self._stretches if tier == INTERPRETED else None
@@ -404,7 +417,7 @@ class SegmentRunner:
         seconds = spent.seconds - min(spent.longest, _STALL_SECONDS)
         # Compiled for shape after shape, steps would always have a compilation beside them.
         share = 1.0 if self._variants.meet_many else _SHARE
-        if seconds <= share * compile_cost.seconds(self._node_count):
+        if seconds <= share * compile_cost.seconds(self._compiled_count):
             return False
         return max(spent.fastest, seconds / spent.runs / 10) > self._dispatch_seconds
 
@@ -517,6 +530,10 @@ class SegmentRunner:
     ) -> None:
         executable = None
         try:
+            if self._repetitions is None:
+                self._find_repetitions()
+                if beside and not self._pays(variant):
+                    return  # there is more to compile than it seemed
             compiled = self._compiled(states, inputs, list(overwritten))
             executable = self._bound(variant, compiled, list(overwritten.values()))
         except NotCompilable as reason:
@@ -570,6 +587,13 @@ class SegmentRunner:
             self._compiled_code = self._lowered(COMPILED)
         return self._compiled_code
 
+    def _find_repetitions(self) -> None:
+        from runnel.runtime.compile import compiler
+
+        found = compiler.repetitions_in(self._lowered_for_xla(), self._device.lower())
+        self._compiled_count = self._node_count - sum(repetition.saved for repetition in found)
+        self._repetitions = found
+
     def _traced_by(self, node: Node) -> TracedCall:
         """What ``node`` is traced by."""
         return next(i.call for i in self._lowered_for_xla().instructions if i.node is node)
@@ -599,6 +623,7 @@ class SegmentRunner:
                 self._steps_ahead > 0,
                 self._tensor_float_32,
                 overwritten,
+                self._repetitions or (),
             )
         except RuntimeError as error:
             if "RESOURCE_EXHAUSTED" not in str(error):
@@ -606,7 +631,7 @@ class SegmentRunner:
             raise self._device_error(error) from error
         require_memory(executable.needed_bytes, pinned, self.segment.nodes, self._device_name)
         seconds = time.perf_counter() - start
-        compile_cost.learn(self._node_count, seconds)
+        compile_cost.learn(self._node_count - executable.saved, seconds)
         logger.debug("compiled %d operations in %.2f s", len(self.segment.nodes), seconds)
         return executable
 

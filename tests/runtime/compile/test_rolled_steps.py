@@ -1,0 +1,220 @@
+"""Steps with equal blocks, compiled as loops, beside the interpreter."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import runnel as tf
+from runnel.runtime.compile import compiler
+from tests.both_tiers import COMPILED, INTERPRETED, assert_same, run_both, session
+
+TIMES = 7
+
+
+@pytest.fixture(scope="module", autouse=True)
+def saved():
+    """Small repetitions are rolled; what compilations have saved is listed."""
+    found = []
+    original = compiler.compile_segment
+
+    def compile_segment(*args, **options):
+        executable = original(*args, **options)
+        found.append(executable.saved)
+        return executable
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(compiler._FEWEST_SAVED, "cpu", 4)
+        patch.setattr(compiler, "compile_segment", compile_segment)
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def _forgotten(saved):
+    saved.clear()
+
+
+BINARY = [tf.add, tf.subtract, tf.multiply, tf.maximum]
+UNARY = [tf.tanh, tf.sigmoid, tf.nn.relu, lambda x: tf.matmul(x, x), tf.transpose]
+
+
+@st.composite
+def blocks(draw):
+    """What a block does, by operations over its values; what it carries; what is used later."""
+    steps = draw(
+        st.lists(
+            st.tuples(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40)),
+            min_size=1,
+            max_size=6,
+        )
+    )
+    carried = draw(st.integers(1, 3))
+    kept = draw(st.sets(st.sampled_from(["all", "some", "last", "stacked", "joined", "summed"])))
+    odd = draw(st.one_of(st.none(), st.integers(0, TIMES - 1)))
+    return steps, carried, kept, odd, draw(st.booleans())
+
+
+def build(steps, carried, kept, odd):
+    rng = np.random.default_rng(5)
+
+    def array():
+        return (rng.standard_normal([3, 3]) * 0.4).astype(np.float32)
+
+    given_rows = tf.placeholder(tf.float32, [TIMES, 3, 3])
+    rows = tf.unstack(given_rows, TIMES)
+    weights = [tf.Variable(array()) for _ in range(TIMES)]
+    shared = tf.Variable(array())
+    state = [tf.constant(array()) for _ in range(carried)]
+    seen = []
+    for block in range(TIMES):
+        values = [*state, shared, weights[block], rows[block]]
+        for kind, a, b in steps:
+            kind += block == odd
+            left, right = values[a % len(values)], values[b % len(values)]
+            if kind % 2:
+                values.append(BINARY[kind // 2 % len(BINARY)](left, right))
+            else:
+                values.append(UNARY[kind // 2 % len(UNARY)](left))
+        state = [tf.tanh(values[-1 - i]) for i in range(carried)]
+        seen.append(state[0])
+    fetched = [tf.reduce_sum(value) for value in state]
+    if "all" in kept:
+        fetched += seen
+    if "some" in kept:
+        fetched += seen[1::3]
+    if "last" in kept:
+        fetched.append(seen[-1])
+    if "stacked" in kept:
+        fetched.append(tf.stack(seen, 1))
+    if "joined" in kept:
+        fetched.append(tf.concat(seen[::-1], 0))
+    if "summed" in kept:
+        fetched.append(tf.add_n(seen))
+    return given_rows, [*weights, shared], fetched
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(blocks())
+def test_random_blocks_give_what_the_interpreter_gives(block):
+    steps, carried, kept, odd, differentiates = block
+    with tf.Graph().as_default():
+        rows, variables, fetched = build(steps, carried, kept, odd)
+        if differentiates:
+            loss = tf.add_n([tf.reduce_sum(value) for value in fetched])
+            gradients = tf.gradients(loss, [*variables, rows])
+            fetched += [g for g in gradients if g is not None]
+        fed = np.random.default_rng(7).standard_normal([TIMES, 3, 3]).astype(np.float32)
+        init = tf.global_variables_initializer()
+        run_both(fetched, {rows: fed}, rtol=2e-4, atol=2e-5, init=init)
+
+
+def trained(loss, optimizer, feeds, saved, steps=3):
+    """Trains in both tiers from the same start, asserts that they agree; what was rolled."""
+    train = optimizer.minimize(loss)
+    variables = tf.global_variables()
+    results = []
+    for level in (INTERPRETED, COMPILED):
+        with session(level) as sess:
+            sess.run(tf.global_variables_initializer())  # which draws the same in both tiers
+            saved.clear()
+            losses = [sess.run([train, loss], feeds)[1] for _ in range(steps)]
+            rolled = sum(saved)
+            results.append([losses, sess.run(variables)])
+    assert_same(*results, rtol=1e-3, atol=1e-5)
+    return rolled
+
+
+@pytest.mark.parametrize(("batch", "layers"), [(3, 1), (None, 2)])
+def test_an_unrolled_lstm_is_compiled_as_loops_forward_and_backward(batch, layers, saved):
+    with tf.Graph().as_default():
+        tf.set_random_seed(1)
+        x = tf.placeholder(tf.float32, [batch, 9, 4])
+        cells = [tf.nn.rnn_cell.BasicLSTMCell(5) for _ in range(layers)]
+        cell = tf.nn.rnn_cell.MultiRNNCell(cells)
+        outputs, _ = tf.nn.static_rnn(cell, tf.unstack(x, 9, 1), dtype=tf.float32)
+        loss = tf.reduce_mean(tf.square(tf.stack(outputs)))
+        fed = np.random.default_rng(1).random([3, 9, 4]).astype(np.float32)
+        rolled = trained(loss, tf.train.AdamOptimizer(0.01), {x: fed}, saved)
+    assert rolled > 150 * layers
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "use_resource"),
+    [
+        (tf.train.GradientDescentOptimizer(0.01), True),
+        (tf.train.MomentumOptimizer(0.01, 0.9), False),
+    ],
+    ids=["descent", "momentum"],
+)
+def test_equal_layers_are_compiled_as_loops_forward_and_backward(optimizer, use_resource, saved):
+    with tf.Graph().as_default():
+        tf.set_random_seed(1)
+        value = x = tf.placeholder(tf.float32, [None, 4])
+        for layer in range(12):
+            weight = tf.get_variable(f"w{layer}", [4, 4], use_resource=use_resource)
+            bias = tf.get_variable(f"b{layer}", [4], use_resource=use_resource)
+            value = tf.nn.tanh(tf.matmul(value, weight) + bias)
+        loss = tf.reduce_mean(tf.square(value - 0.5))
+        fed = np.random.default_rng(1).random([5, 4]).astype(np.float32)
+        rolled = trained(loss, optimizer, {x: fed}, saved)
+    assert rolled > 9 * 6
+
+
+def test_residual_blocks_with_batch_normalisation_give_what_the_interpreter_gives(saved):
+    with tf.Graph().as_default():
+        tf.set_random_seed(1)
+        x = tf.placeholder(tf.float32, [4, 6, 6, 3])
+        value = x
+        for block in range(6):
+            kernel = tf.get_variable(f"k{block}", [3, 3, 3, 3])
+            scale = tf.get_variable(f"s{block}", [3])
+            offset = tf.get_variable(f"o{block}", [3])
+            path = tf.nn.conv2d(value, kernel, 1, "SAME")
+            path, _, _ = tf.nn.fused_batch_norm(path, scale, offset, epsilon=1e-3)
+            value = tf.nn.relu(path + value)
+        loss = tf.reduce_mean(tf.square(value))
+        fed = np.random.default_rng(1).random([4, 6, 6, 3]).astype(np.float32)
+        rolled = trained(loss, tf.train.MomentumOptimizer(0.01, 0.9), {x: fed}, saved)
+    assert rolled
+
+
+def test_a_check_that_fails_in_a_block_names_its_operation_and_changes_nothing():
+    with tf.Graph().as_default():
+        table = tf.Variable(tf.ones([5, 3]))
+        ids = tf.placeholder(tf.int32, [8])
+        value = tf.zeros([3])
+        for number, index in enumerate(tf.unstack(ids)):
+            value = tf.tanh(value + tf.gather(table, index, name=f"looked_up_{number}"))
+        change = tf.assign_add(table, tf.tile(value[None], [5, 1]))
+        with session(COMPILED) as sess:
+            sess.run(table.initializer)
+            with pytest.raises(tf.errors.InvalidArgumentError, match="looked_up_5"):
+                sess.run(change, {ids: [0, 1, 2, 3, 4, 5, 0, 0]})
+            np.testing.assert_array_equal(sess.run(table), np.ones([5, 3], np.float32))
+            expected = sess.run(change, {ids: [0, 1, 2, 3, 4, 0, 0, 0]})
+        with session(INTERPRETED) as sess:
+            sess.run(table.initializer)
+            assert_same(sess.run(change, {ids: [0, 1, 2, 3, 4, 0, 0, 0]}), expected)
+
+
+def test_random_operations_between_blocks_draw_what_they_draw_interpreted():
+    with tf.Graph().as_default():
+        value = x = tf.placeholder(tf.float32, [4, 4])
+        for seed in range(8):
+            value = tf.tanh(tf.matmul(value, value)) * tf.random_uniform([4, 4], seed=seed)
+        fed = np.random.default_rng(1).random([4, 4]).astype(np.float32)
+        results = []
+        for level in (INTERPRETED, COMPILED):
+            with session(level) as sess:
+                results.append([sess.run(value, {x: fed}) for _ in range(3)])
+    assert_same(*results)
+
+
+def test_a_chain_that_changes_its_shape_is_compiled_unrolled(saved):
+    with tf.Graph().as_default():
+        value = x = tf.placeholder(tf.float32, None)
+        for _ in range(8):
+            value = tf.concat([tf.tanh(value), tf.square(value)], 0)
+        result = run_both(value, {x: np.array([0.5, 1.0], np.float32)})
+    assert result.shape == (512,)
+    assert not sum(saved)
