@@ -7,7 +7,6 @@ A path with a protocol (``s3://...``) needs the package ``fsspec``. Errors are T
 from __future__ import annotations
 
 import contextlib
-import errno
 import glob as _glob
 import os
 import shutil
@@ -18,24 +17,13 @@ from typing import Any
 from runnel.graph import errors
 from runnel.graph.permitted_files import permitted
 
-_ERRORS: list[tuple[type[OSError], type[errors.OpError]]] = [
-    (FileNotFoundError, errors.NotFoundError),
-    (FileExistsError, errors.AlreadyExistsError),
-    (PermissionError, errors.PermissionDeniedError),
-    (IsADirectoryError, errors.FailedPreconditionError),
-    (NotADirectoryError, errors.FailedPreconditionError),
-    (OSError, errors.UnknownError),
-]
-
 
 @contextlib.contextmanager
 def _translated(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno == errno.ENOTEMPTY:
-            raise errors.FailedPreconditionError(None, None, f"{path}: {error.strerror}") from error
-        kind = next(ours for theirs, ours in _ERRORS if isinstance(error, theirs))
+        kind = errors.exception_type_from_os_error(error)
         raise kind(None, None, f"{path}; {error.strerror or error}") from error
 
 

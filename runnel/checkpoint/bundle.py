@@ -26,7 +26,7 @@ from runnel.checkpoint.ordered_code import slice_key
 from runnel.checkpoint.protos import message
 from runnel.checkpoint.table import TableReader, TableWriter, parse
 from runnel.checkpoint.tensor_slice import TensorSlice, assembled
-from runnel.checkpoint.whole_file import appearing
+from runnel.checkpoint.whole_file import appearing, remove_files
 from runnel.graph import dtypes
 from runnel.graph.dtypes import DType, as_dtype
 from runnel.graph.errors import DataLossError, InvalidArgumentError, NotFoundError
@@ -114,11 +114,20 @@ class BundleWriter:
 
     def _finish(self) -> None:
         self._stack.close()
-        write_index(self._prefix, self._shards, self._entries)
-        for shard in range(self._old):
-            if self._old != self._shards:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(data_file(self._prefix, shard, self._old))
+        written = data_file(self._prefix, 0, self._shards)
+        with _gone_on_failure([written]):
+            write_index(self._prefix, self._shards, self._entries)
+        remove_files(data_file(self._prefix, shard, self._old) for shard in range(self._old))
+
+
+@contextlib.contextmanager
+def _gone_on_failure(files: list[str]) -> Iterator[None]:
+    """Removes data that no index leads to when writing that index fails."""
+    try:
+        yield
+    except Exception:  # no other: an interrupt may come when the index is there
+        remove_files(files)
+        raise
 
 
 def _entry(dtype: DType, shape: Iterable[int]) -> Any:
@@ -138,7 +147,8 @@ def _shards_of(prefix: str) -> int:
     try:
         with open(index_file(prefix), "rb") as file:
             header = TableReader(file, index_file(prefix)).get(b"")
-            return parse(message("BundleHeaderProto")(), header or b"", prefix).num_shards
+            shards = parse(message("BundleHeaderProto")(), header or b"", prefix).num_shards
+            return shards if 0 < shards <= _MAX_SHARDS else 0
     except (OSError, DataLossError):
         return 0
 
@@ -322,14 +332,10 @@ def merge(prefixes: Iterable[str], destination: str) -> None:
             moves.append((source, data_file(destination, first + shard, shards)))
         first += reader.shards
     Path(destination).parent.mkdir(parents=True, exist_ok=True)
-    for source, target in moves:
-        if os.path.exists(source):  # a bundle that replaced one may lack a file
-            os.replace(source, target)
-    write_index(destination, shards, entries)
-    for shard in range(old):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(data_file(destination, shard, old))
-    for prefix in prefixes:
-        if prefix != destination:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(index_file(prefix))
+    with _gone_on_failure([target for _, target in moves]):
+        for source, target in moves:
+            if os.path.exists(source):  # a bundle that replaced one may lack a file
+                os.replace(source, target)
+        write_index(destination, shards, entries)
+    remove_files(data_file(destination, shard, old) for shard in range(old))
+    remove_files(index_file(prefix) for prefix in prefixes if prefix != destination)

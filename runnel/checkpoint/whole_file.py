@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+logger = logging.getLogger("runnel")
 
 
 @contextlib.contextmanager
@@ -19,9 +22,19 @@ def appearing(path: str | Path) -> Iterator[BinaryIO]:
             yield file
         os.replace(temporary, path)
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+        remove_files([temporary])
         raise
+
+
+def remove_files(paths: Iterable[str | Path]) -> None:
+    """Removes files of no more use; one that cannot be removed takes room, and is no error."""
+    for path in paths:
+        try:
+            os.unlink(path)
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError as error:
+            logger.warning("%s cannot be removed: %s", path, error)
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -194,6 +195,31 @@ def exception_type_from_error_code(error_code: int) -> type[OpError]:
 def error_code_from_exception_type(cls: type[OpError]) -> int:
     """The error number of an exception class."""
     return cls.code
+
+
+_OF_SYSTEM: list[tuple[type[OSError], type[OpError]]] = [
+    (FileNotFoundError, NotFoundError),
+    (FileExistsError, AlreadyExistsError),
+    (PermissionError, PermissionDeniedError),
+    (IsADirectoryError, FailedPreconditionError),
+    (NotADirectoryError, FailedPreconditionError),
+]
+_BY_NUMBER: dict[int | None, type[OpError]] = {
+    errno.ENOTEMPTY: FailedPreconditionError,
+    errno.EROFS: PermissionDeniedError,
+    errno.ENOSPC: ResourceExhaustedError,
+    errno.EDQUOT: ResourceExhaustedError,
+    errno.EMFILE: ResourceExhaustedError,
+    errno.ENFILE: ResourceExhaustedError,
+}
+
+
+def exception_type_from_os_error(error: OSError) -> type[OpError]:
+    """The exception class for what the operating system has refused."""
+    for theirs, ours in _OF_SYSTEM:
+        if isinstance(error, theirs):
+            return ours
+    return _BY_NUMBER.get(error.errno, UnknownError)
 
 
 def __dir__() -> list[str]:

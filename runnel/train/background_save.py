@@ -27,6 +27,7 @@ class BackgroundSave:
         self._write = write
         self._path: str | None = None
         self._error: BaseException | None = None
+        self._told = False
         self._thread = threading.Thread(target=self._run, name="BackgroundSave")
         self._thread.start()
 
@@ -49,8 +50,15 @@ class BackgroundSave:
         if self._thread.is_alive():
             raise TimeoutError(f"The checkpoint is not complete after {timeout} s")
         if self._error is not None:
+            self._told = True
             raise self._error
         return self._path
+
+    def make_way(self) -> None:
+        """Waits; raises what went wrong, unless :meth:`wait` did so already."""
+        self._thread.join()
+        if not self._told:
+            self.wait()
 
 
 def snapshot(sess: Any, save_tensor_name: str) -> Callable[[str], None]:

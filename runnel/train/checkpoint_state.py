@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import logging
 import os
-from collections.abc import Iterable, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from runnel.checkpoint.bundle import index_file
 from runnel.checkpoint.protos import message
 from runnel.checkpoint.reading import checkpoint_exists as exists
-from runnel.checkpoint.whole_file import write_whole
+from runnel.checkpoint.whole_file import remove_files, write_whole
 
 logger = logging.getLogger("runnel")
 
@@ -173,14 +175,38 @@ def meta_graph_filename(checkpoint_filename: str, meta_graph_suffix: str = "meta
 def remove_checkpoint(
     checkpoint_prefix: Any, checkpoint_format_version: int = 2, meta_graph_suffix: str = "meta"
 ) -> None:
-    """Removes the files of a checkpoint; those that are not there are no error."""
+    """Removes the files of a checkpoint; one that is not there, or has to stay, is no error."""
     prefix = _text(checkpoint_prefix)
     escaped = glob.escape(prefix)
     # The index goes first: a checkpoint that is half removed is none.
-    files = [meta_graph_filename(prefix, meta_graph_suffix)]
     if checkpoint_format_version == 2:
-        files += [index_file(prefix), *glob.glob(f"{escaped}.data-?????-of-?????")]
+        files = [index_file(prefix), *glob.glob(f"{escaped}.data-?????-of-?????")]
     else:
-        files += glob.glob(prefix)
-    for file in files:
-        Path(file).unlink(missing_ok=True)
+        files = glob.glob(prefix)
+    files.append(meta_graph_filename(prefix, meta_graph_suffix))
+    remove_files(files)
+
+
+@contextlib.contextmanager
+def new_checkpoint(
+    prefix: str, version: int, latest_filename: str | None, meta_graph_suffix: str
+) -> Iterator[None]:
+    """Saves a checkpoint in the block; one that fails leaves nothing of its own behind.
+
+    A checkpoint of that name that was there before stays, and so does one that the folder's state
+    names already.
+    """
+    escaped, shards = glob.escape(prefix), "-?????-of-"
+    existed = exists(prefix) or bool(glob.glob(f"{escaped}{shards}?????"))
+    try:
+        yield
+    except BaseException:
+        for folder in glob.glob(f"{escaped}_temp_*/"):  # shards that were to be merged
+            shutil.rmtree(folder, ignore_errors=True)
+        state = get_checkpoint_state(os.path.dirname(prefix), latest_filename)
+        named = [] if state is None else state.all_model_checkpoint_paths
+        own = [path for path in named if path.partition(shards)[0] == prefix]
+        if not existed and not own:
+            remove_checkpoint(prefix, version, meta_graph_suffix)
+            remove_files(glob.glob(f"{escaped}{shards}?????"))
+        raise

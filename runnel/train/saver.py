@@ -16,6 +16,7 @@ from runnel.train.checkpoint_difference import difference_to
 from runnel.train.checkpoint_state import (
     get_checkpoint_mtimes,
     meta_graph_filename,
+    new_checkpoint,
     remove_checkpoint,
     update_checkpoint_state,
 )
@@ -170,19 +171,20 @@ class Saver:
         saver_def, graph = self.saver_def, sess.graph
         saved = graph.get_tensor_by_name(saver_def.save_tensor_name)
         given = graph.get_tensor_by_name(saver_def.filename_tensor_name)
-        found = sess.run(saved, {given: path})
-        saved_path = found.decode() if isinstance(found, bytes) else str(found)
-        if write_meta_graph:
-            from runnel.train.meta_graph import export_meta_graph
+        with new_checkpoint(path, self._write_version, latest_filename, meta_graph_suffix):
+            found = sess.run(saved, {given: path})
+            saved_path = found.decode() if isinstance(found, bytes) else str(found)
+            if write_meta_graph:
+                from runnel.train.meta_graph import export_meta_graph
 
-            export_meta_graph(
-                meta_graph_filename(saved_path, meta_graph_suffix),
-                graph=graph,
-                saver_def=saver_def,
-                strip_default_attrs=strip_default_attrs,
-            )
-        if write_state:
-            self._note(saved_path, latest_filename, meta_graph_suffix)
+                export_meta_graph(
+                    meta_graph_filename(saved_path, meta_graph_suffix),
+                    graph=graph,
+                    saver_def=saver_def,
+                    strip_default_attrs=strip_default_attrs,
+                )
+            if write_state:
+                self._note(saved_path, latest_filename, meta_graph_suffix)
         return saved_path
 
     def save_in_background(
@@ -197,8 +199,8 @@ class Saver:
     ) -> BackgroundSave:
         """Like :meth:`save`, but a thread writes: this only takes the values, in one step.
 
-        Steps that follow do not change what is written. The next save waits for this one, and
-        raises what went wrong with it; so does ``wait()`` of what is returned.
+        Steps that follow do not change what is written. ``wait()`` of what is returned waits until
+        it is complete, and raises what went wrong; the next save does the same, if nobody did.
 
         Example:
             >>> saving = saver.save_in_background(sess, "/tmp/model/ckpt", global_step=step)
@@ -212,11 +214,12 @@ class Saver:
         export = deferred_export(sess.graph, self.saver_def) if write_meta_graph else None
 
         def finish() -> str:
-            write(path)
-            if export is not None:
-                export(meta_graph_filename(path, meta_graph_suffix))
-            if write_state:
-                self._note(path, latest_filename, meta_graph_suffix)
+            with new_checkpoint(path, self._write_version, latest_filename, meta_graph_suffix):
+                write(path)
+                if export is not None:
+                    export(meta_graph_filename(path, meta_graph_suffix))
+                if write_state:
+                    self._note(path, latest_filename, meta_graph_suffix)
             return path
 
         self._background = BackgroundSave(finish)
@@ -229,7 +232,7 @@ class Saver:
         self._require_built()
         if self._background is not None:
             earlier, self._background = self._background, None
-            earlier.wait()
+            earlier.make_way()
         if latest_filename is not None and os.path.split(latest_filename)[0]:
             raise ValueError(f"latest_filename is a name in the folder, not {latest_filename!r}")
         path = os.fsdecode(os.fspath(save_path))
@@ -255,18 +258,19 @@ class Saver:
 
     def _note(self, path: str, latest_filename: str | None, suffix: str) -> None:
         """Tells that ``path`` is the latest, and removes what is no longer kept."""
-        self._last = [(p, t) for p, t in self._last if p != path]
-        self._last.append((path, time.time()))
+        last = [(p, t) for p, t in self._last if p != path]
+        last.append((path, time.time()))
         removed: list[tuple[str, float]] = []
-        if self._max_to_keep and len(self._last) > self._max_to_keep:
-            removed = [self._last.pop(0)]
+        if self._max_to_keep and len(last) > self._max_to_keep:
+            removed = [last.pop(0)]
         update_checkpoint_state(
             os.path.dirname(path),
             path,
-            self.last_checkpoints,
+            [kept for kept, _ in last],
             latest_filename,
             save_relative_paths=self._save_relative_paths,
         )
+        self._last = last  # not before: one that could not be named is not kept
         for old, written in removed:
             if written > self._next_time:
                 self._next_time += self._every_n_hours * 3600

@@ -78,7 +78,7 @@ def test_a_graph_that_grows_meanwhile_is_written_as_it_was(tmp_path, held):
     assert "w" in nodes and "later" not in nodes
 
 
-def test_the_next_save_waits_and_raises_what_went_wrong(tmp_path):
+def test_what_went_wrong_is_raised_once_by_waiting_or_by_the_next_save(tmp_path):
     *_, saver = model()
     with tf.Session() as sess:
         sess.run(tf.global_variables_initializer())
@@ -86,6 +86,8 @@ def test_the_next_save_waits_and_raises_what_went_wrong(tmp_path):
         saving = saver.save_in_background(sess, tmp_path / "file" / "m")
         with pytest.raises(OSError):
             saving.wait()
+        assert saver.save(sess, tmp_path / "m") == str(tmp_path / "m")
+        saver.save_in_background(sess, tmp_path / "file" / "m")
         with pytest.raises(OSError):
             saver.save(sess, tmp_path / "m")
         assert saver.save(sess, tmp_path / "m") == str(tmp_path / "m")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -355,7 +356,11 @@ with tf.Session() as sess:
 """
 
 
-@pytest.mark.timeout(300)
+# More: RUNNEL_FUZZ=10 pytest tests/train/test_saver.py -k kill
+KILLS = int(20 * float(os.environ.get("RUNNEL_FUZZ", "1")))
+
+
+@pytest.mark.timeout(300 + 10 * KILLS)
 def test_a_kill_at_any_instant_leaves_a_complete_latest_checkpoint(tmp_path):
     script = tmp_path / "saving.py"
     script.write_text(textwrap.dedent(SAVING))
@@ -363,7 +368,7 @@ def test_a_kill_at_any_instant_leaves_a_complete_latest_checkpoint(tmp_path):
     folder.mkdir()
     rng = np.random.default_rng(0)
     newest = 0
-    for _ in range(20):
+    for _ in range(KILLS):
         process = subprocess.Popen(
             [sys.executable, str(script), str(folder)], stdout=subprocess.PIPE, text=True
         )

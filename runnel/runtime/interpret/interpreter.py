@@ -62,6 +62,9 @@ def as_op_error(error: Exception, node: Node, inputs: Sequence[Any]) -> Exceptio
         return errors.InvalidArgumentError(None, op, str(error))
     if isinstance(error, MemoryError):
         return errors.ResourceExhaustedError(None, op, f"Out of memory: {error}")
+    if isinstance(error, OSError):
+        kind = errors.exception_type_from_os_error(error)
+        return kind(None, op, f"{node.op_def.name} failed: {error}")
     given = " and ".join(_describe(value) for value in inputs) or "none"
     if isinstance(error, ValueError) and str(error).startswith(_TOO_BIG):
         message = (
