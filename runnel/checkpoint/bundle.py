@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from runnel.checkpoint.checksum import chunks, extend, masked
-from runnel.checkpoint.element_bytes import parse_strings, pieces, string_checksum
+from runnel.checkpoint.element_bytes import parse_strings, pieces, shape_problem, string_checksum
 from runnel.checkpoint.ordered_code import slice_key
 from runnel.checkpoint.protos import message
 from runnel.checkpoint.table import TableReader, TableWriter, parse
@@ -225,8 +225,8 @@ class BundleReader:
         except TypeError:
             raise self._damaged(name, f"its type is {entry.dtype}") from None
         shape = _shape_of(entry)
-        if any(size < 0 for size in shape) or len(shape) > 254 or prod(shape) >= 1 << 62:
-            raise self._damaged(name, f"its shape is {shape}")
+        if problem := shape_problem(shape, dtype):
+            raise self._damaged(name, problem)
         return dtype, shape
 
     def _damaged(self, name: str, why: str) -> DataLossError:
@@ -250,15 +250,18 @@ class BundleReader:
             if not entry.slices:
                 return np.ascontiguousarray(self._read(entry, name)[part.bounds(shape)])
             parts = [TensorSlice.from_proto(proto) for proto in entry.slices]
-            stored = [(p, partial(self._read_slice, name, p)) for p in parts]
+            stored = [(p, partial(self._read_slice, name, p, dtype)) for p in parts]
             return assembled(shape, part, stored, dtype.np_dtype)
         except ValueError as error:
             raise InvalidArgumentError(
                 None, None, f"{name!r} in the checkpoint {self._prefix!r}: {error}."
             ) from None
 
-    def _read_slice(self, name: str, part: TensorSlice) -> np.ndarray:
-        return self._read(self.entry(slice_key(name, part)), name)
+    def _read_slice(self, name: str, part: TensorSlice, dtype: DType) -> np.ndarray:
+        entry = self.entry(slice_key(name, part))
+        if entry.dtype != dtype.as_datatype_enum:
+            raise self._damaged(name, f"the slice {part} has another type")
+        return self._read(entry, name)
 
     def _read(self, entry: Any, name: str) -> np.ndarray:
         dtype, shape = self._described(entry, name)

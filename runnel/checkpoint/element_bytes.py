@@ -12,11 +12,21 @@ import numpy as np
 from runnel.checkpoint.checksum import chunks, extend, masked
 from runnel.checkpoint.varint import read_varint, varint
 from runnel.graph import dtypes
+from runnel.graph.array_size import MAX_BYTES
 from runnel.graph.dtypes import DType
 from runnel.graph.errors import DataLossError
 
+_MAX_DIMENSIONS = 32 if np.__version__.startswith("1.") else 64
 _MANY = 0xFFFFFFFF
 """A string that is longer has its length in the checksum with 8 bytes."""
+
+
+def shape_problem(shape: tuple[int, ...], dtype: DType) -> str | None:
+    """Why there can be no array of ``shape``; None when there can."""
+    size = prod([size for size in shape if size]) * max(dtype.size, 1)
+    if any(size < 0 for size in shape) or len(shape) > _MAX_DIMENSIONS or size > MAX_BYTES:
+        return f"its shape is {shape}"
+    return None
 
 
 def pieces(array: np.ndarray, dtype: DType) -> Iterator[bytes]:

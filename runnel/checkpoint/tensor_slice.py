@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import combinations
 from math import prod
 from typing import Any
 
@@ -103,6 +104,9 @@ def assembled(
     there = sum(prod(stop - start for start, stop in both) for _, both, _ in read)
     if there != prod(sizes):
         raise ValueError(f"{there} of the {prod(sizes)} elements of the slice {part} are there")
+    for (_, one, _), (_, two, _) in combinations(read, 2):
+        if all(max(a, c) < min(b, d) for (a, b), (c, d) in zip(one, two, strict=True)):
+            raise ValueError(f"some elements of the slice {part} are there twice")
     found = np.empty(sizes, storage)
     for bounds, both, values in read:
         here = tuple([slice(s - w.start, e - w.start) for (s, e), w in zip(both, wanted)])

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import glob
 from functools import partial
-from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from runnel.checkpoint.element_bytes import shape_problem
 from runnel.checkpoint.ordered_code import slice_key
 from runnel.checkpoint.protos import message
 from runnel.checkpoint.table import TableReader, TableWriter, parse
@@ -119,8 +119,8 @@ class V1Reader:
             dtype = as_dtype(meta.type)
         except TypeError:
             raise self._damaged(name, f"its type is {meta.type}") from None
-        if any(size < 0 for size in shape) or prod(shape) >= 1 << 62:
-            raise self._damaged(name, f"its shape is {shape}")
+        if problem := shape_problem(shape, dtype):
+            raise self._damaged(name, problem)
         return dtype, shape
 
     def _damaged(self, name: str, why: str) -> DataLossError:

@@ -230,3 +230,27 @@ def test_what_is_no_table_is_an_error_of_ours(tmp_path, content):
     Path(index_file(str(tmp_path / "m"))).write_bytes(content)
     with pytest.raises(OpError):
         read_all(str(tmp_path / "m"))
+
+
+def test_slices_that_overlap_where_another_is_missing_are_told(tmp_path):
+    """As many elements as there should be, but not those."""
+    prefix = str(tmp_path / "m")
+    with BundleWriter(prefix) as writer:
+        for text in ("0,3", "3,3"):
+            writer.add_slice("v", (6,), TensorSlice.parse(text), np.arange(3), dtypes.int64)
+        entry = writer._entries[b"v"]
+        entry.slices[1].CopyFrom(entry.slices[0])
+    with pytest.raises(OpError, match="twice"):
+        BundleReader(prefix).tensor("v")
+
+
+@pytest.mark.parametrize("shape", [(0, 1 << 62), (1,) * 65, (-1, -1)])
+def test_a_shape_that_no_array_can_have_is_told(tmp_path, shape):
+    prefix = str(tmp_path / "m")
+    with BundleWriter(prefix) as writer:
+        writer.add("v", np.zeros((0,)), dtypes.float64)
+        del writer._entries[b"v"].shape.dim[:]
+        for size in shape:
+            writer._entries[b"v"].shape.dim.add(size=size)
+    with pytest.raises(DataLossError, match="its shape is"):
+        BundleReader(prefix).tensor("v")
