@@ -106,10 +106,12 @@ class CheckpointSaverHook(SessionRunHook):
             listener.before_save(session, step)
         saver = self._get_saver()
         if self._in_background:
-            saving = saver.save_in_background(session, self._save_path, global_step=step)
+            saving = saver.save_in_background(
+                session, self._save_path, global_step=step, random_streams=True
+            )
             self._saving = saving, step
             return asked
-        saver.save(session, self._save_path, global_step=step)
+        saver.save(session, self._save_path, global_step=step, random_streams=True)
         return self._tell(session, step)
 
     def _complete(self, session: Any) -> bool:

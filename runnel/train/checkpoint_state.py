@@ -14,6 +14,7 @@ from typing import Any
 from runnel.checkpoint.bundle import index_file
 from runnel.checkpoint.protos import message
 from runnel.checkpoint.reading import checkpoint_exists as exists
+from runnel.checkpoint.streams_file import streams_file
 from runnel.checkpoint.whole_file import remove_files, write_whole
 
 logger = logging.getLogger("runnel")
@@ -183,7 +184,7 @@ def remove_checkpoint(
         files = [index_file(prefix), *glob.glob(f"{escaped}.data-?????-of-?????")]
     else:
         files = glob.glob(prefix)
-    files.append(meta_graph_filename(prefix, meta_graph_suffix))
+    files += [meta_graph_filename(prefix, meta_graph_suffix), streams_file(prefix)]
     remove_files(files)
 
 

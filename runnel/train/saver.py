@@ -9,8 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from runnel.checkpoint.reading import checkpoint_exists
+from runnel.checkpoint.streams_file import read_streams, write_streams
 from runnel.graph import errors
 from runnel.graph.operation import Tensor
+from runnel.runtime.session.backend import LocalBackend
+from runnel.runtime.state.random_streams import RandomStreams
 from runnel.train.background_save import BackgroundSave, deferred_export, snapshot
 from runnel.train.checkpoint_difference import difference_to
 from runnel.train.checkpoint_state import (
@@ -157,13 +160,15 @@ class Saver:
         write_state: bool = True,
         strip_default_attrs: bool = False,
         save_debug_info: bool = False,
+        random_streams: bool = False,
     ) -> str | None:
         """Saves a checkpoint ``save_path-STEP``; returns its name, to be given to :meth:`restore`.
 
         ``global_step`` is a number, or a tensor or variable that has one. The graph is written
         beside it, unless ``write_meta_graph`` is false. The file ``checkpoint`` of the folder then
         tells that this is the latest (``write_state``), and checkpoints that are no longer to be
-        kept are removed.
+        kept are removed. With ``random_streams`` a file beside it says which random numbers come
+        next, where ``sess`` is a session of this process alone; see :meth:`restore`.
         """
         path = self._begin(sess, save_path, global_step, latest_filename)
         if path is None:
@@ -174,6 +179,8 @@ class Saver:
         with new_checkpoint(path, self._write_version, latest_filename, meta_graph_suffix):
             found = sess.run(saved, {given: path})
             saved_path = found.decode() if isinstance(found, bytes) else str(found)
+            if random_streams:
+                write_streams(path, _random_streams(sess).positions())
             if write_meta_graph:
                 from runnel.train.meta_graph import export_meta_graph
 
@@ -196,6 +203,7 @@ class Saver:
         meta_graph_suffix: str = "meta",
         write_meta_graph: bool = True,
         write_state: bool = True,
+        random_streams: bool = False,
     ) -> BackgroundSave:
         """Like :meth:`save`, but a thread writes: this only takes the values, in one step.
 
@@ -212,10 +220,13 @@ class Saver:
             return BackgroundSave(lambda: None)
         write = snapshot(sess, self.saver_def.save_tensor_name)
         export = deferred_export(sess.graph, self.saver_def) if write_meta_graph else None
+        positions = _random_streams(sess).positions() if random_streams else None
 
         def finish() -> str:
             with new_checkpoint(path, self._write_version, latest_filename, meta_graph_suffix):
                 write(path)
+                if positions is not None:
+                    write_streams(path, positions)
                 if export is not None:
                     export(meta_graph_filename(path, meta_graph_suffix))
                 if write_state:
@@ -304,11 +315,12 @@ class Saver:
 
     # Restoring ------------------------------------------------------------------------------
 
-    def restore(self, sess: Any, save_path: Any) -> None:
+    def restore(self, sess: Any, save_path: Any, random_streams: bool = False) -> None:
         """Gives the variables the values that the checkpoint ``save_path`` has.
 
         What it restores need not be initialised. When the checkpoint does not fit the graph, the
-        error shows how they differ.
+        error shows how they differ. With ``random_streams`` random operations go on with the
+        numbers that came next when it was saved, if that was saved.
         """
         self._require_built()
         if self._is_empty:
@@ -332,6 +344,8 @@ class Saver:
             if difference:
                 raise type(error)(error.node_def, error.op, difference) from error
             raise
+        if random_streams:
+            _random_streams(sess).move_to(read_streams(path))
 
     def export_meta_graph(self, filename: Any = None, **options: Any) -> Any:
         """The graph, its collections and this as a ``MetaGraphDef``, also written to a file."""
@@ -342,6 +356,12 @@ class Saver:
     def _require_built(self) -> None:
         if self.saver_def is None and not self._is_empty:
             raise RuntimeError("The Saver was made with defer_build=True: call build() first")
+
+
+def _random_streams(sess: Any) -> RandomStreams:
+    """Those of a session of this process; of one whose streams are elsewhere, none."""
+    backend = getattr(sess, "_backend", None)
+    return backend.task.streams if isinstance(backend, LocalBackend) else RandomStreams()
 
 
 def _scoped(saver_def: Any, scope: str | None, strip: bool) -> Any:

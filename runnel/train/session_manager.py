@@ -162,7 +162,7 @@ class SessionManager:
                 path = latest_checkpoint(folder)
             if path is None:
                 return sess, False
-        saver.restore(sess, path)
+        saver.restore(sess, path, random_streams=True)
         state = get_checkpoint_state(folder) if folder else None
         if state is not None:
             saver.recover_last_checkpoints(list(state.all_model_checkpoint_paths))

@@ -34,6 +34,22 @@ class RandomStreams:
                 cell.value = _first_position(*seeds)
             return cell
 
+    def positions(self) -> dict[str, tuple[int, int]]:
+        """Where each stream is: by the op's seeds and name, a key and a counter."""
+        with self._lock:
+            return {
+                f"{seed} {seed2} {name}": (cell.value.key, cell.value.counter)
+                for (name, seed, seed2), cell in self._cells.items()
+            }
+
+    def move_to(self, positions: dict[str, tuple[int, int]]) -> None:
+        """Has streams go on from where :meth:`positions` said that they were."""
+        for text, (key, counter) in positions.items():
+            seed, seed2, name = text.split(" ", 2)
+            with self._lock:
+                cell = self._cells.setdefault((name, int(seed), int(seed2)), Cell())
+                cell.value = PhiloxStream(key, counter)
+
 
 def _first_position(seed: int, seed2: int) -> PhiloxStream:
     if seed == 0 and seed2 == 0:  # the user gave none: different numbers in each task
