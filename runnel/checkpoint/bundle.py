@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from runnel.checkpoint.checksum import chunks, extend, masked
-from runnel.checkpoint.element_bytes import parse_strings, pieces, shape_problem, string_checksum
+from runnel.checkpoint.element_bytes import parse_strings, pieces, stored_problem, string_checksum
 from runnel.checkpoint.ordered_code import slice_key
 from runnel.checkpoint.protos import message
 from runnel.checkpoint.table import TableReader, TableWriter, parse
@@ -225,7 +225,7 @@ class BundleReader:
         except TypeError:
             raise self._damaged(name, f"its type is {entry.dtype}") from None
         shape = _shape_of(entry)
-        if problem := shape_problem(shape, dtype):
+        if problem := stored_problem(dtype, shape):
             raise self._damaged(name, problem)
         return dtype, shape
 

@@ -21,8 +21,10 @@ _MANY = 0xFFFFFFFF
 """A string that is longer has its length in the checksum with 8 bytes."""
 
 
-def shape_problem(shape: tuple[int, ...], dtype: DType) -> str | None:
-    """Why there can be no array of ``shape``; None when there can."""
+def stored_problem(dtype: DType, shape: tuple[int, ...]) -> str | None:
+    """Why no checkpoint can have an array of that type and shape; None when one can."""
+    if dtype.is_ref_dtype or dtype in (dtypes.resource, dtypes.variant):
+        return f"its type is {dtype.name}"
     size = prod([size for size in shape if size]) * max(dtype.size, 1)
     if any(size < 0 for size in shape) or len(shape) > _MAX_DIMENSIONS or size > MAX_BYTES:
         return f"its shape is {shape}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.checkpoint.element_bytes import shape_problem
+from runnel.checkpoint.element_bytes import stored_problem
 from runnel.checkpoint.tensor_slice import TensorSlice
 from runnel.checkpoint.whole_file import appearing
 from runnel.graph import dtypes
@@ -102,7 +102,7 @@ class SafetensorsReader:
                 begin, stop = entry["data_offsets"]
                 if not all(type(n) is int and n >= 0 for n in (*shape, begin, stop)):
                     raise self._damaged(f"{name!r} has no proper shape or place")
-                if problem := shape_problem(shape, dtype):
+                if problem := stored_problem(dtype, shape):
                     raise self._damaged(f"{name!r} cannot be: {problem}")
                 if begin != end or stop - begin != prod(shape) * dtype.size:
                     raise self._damaged(f"{name!r} is not where, or as large as, it should be")

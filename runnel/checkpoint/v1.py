@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.checkpoint.element_bytes import shape_problem
+from runnel.checkpoint.element_bytes import stored_problem
 from runnel.checkpoint.ordered_code import slice_key
 from runnel.checkpoint.protos import message
 from runnel.checkpoint.table import TableReader, TableWriter, parse
@@ -119,7 +119,7 @@ class V1Reader:
             dtype = as_dtype(meta.type)
         except TypeError:
             raise self._damaged(name, f"its type is {meta.type}") from None
-        if problem := shape_problem(shape, dtype):
+        if problem := stored_problem(dtype, shape):
             raise self._damaged(name, problem)
         return dtype, shape
 

@@ -254,3 +254,14 @@ def test_a_shape_that_no_array_can_have_is_told(tmp_path, shape):
             writer._entries[b"v"].shape.dim.add(size=size)
     with pytest.raises(DataLossError, match="its shape is"):
         BundleReader(prefix).tensor("v")
+
+
+@pytest.mark.parametrize("number", [20, 21, 101, 0, 77])
+def test_a_type_that_no_checkpoint_has_is_told(tmp_path, number):
+    """A resource, a variant, a reference, and numbers that mean nothing."""
+    prefix = str(tmp_path / "m")
+    with BundleWriter(prefix) as writer:
+        writer.add("v", np.zeros(1), dtypes.float64)
+        writer._entries[b"v"].dtype = number
+    with pytest.raises(DataLossError, match="its type is"):
+        BundleReader(prefix).tensor("v")
