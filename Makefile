@@ -29,6 +29,7 @@ LENGTHS_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 BUSY_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 CLUSTER_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 SUMMARY_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
+CHECKPOINT_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 
 VENV        := .venv
 LINT_VENV   := .venv-lint
@@ -121,6 +122,7 @@ bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (in
 	$(PEER_VENV)/bin/python -m benchmarks.cluster $(CLUSTER_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.second_start || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.summaries $(SUMMARY_FLAGS) || status=$$?; \
+	$(PEER_VENV)/bin/python -m benchmarks.checkpoints $(CHECKPOINT_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.report && exit $$status
 
 clean: ## Remove the environments, caches and build outputs.

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.checkpoint.checksum import chunks, extend, masked
+from runnel.checkpoint.checksum import extend, masked, read_checked
 from runnel.checkpoint.element_bytes import parse_strings, pieces, stored_problem, string_checksum
 from runnel.checkpoint.ordered_code import slice_key
 from runnel.checkpoint.protos import message
@@ -266,7 +266,8 @@ class BundleReader:
     def _read(self, entry: Any, name: str) -> np.ndarray:
         dtype, shape = self._described(entry, name)
         count = prod(shape)
-        if dtype is not dtypes.string and count * dtype.size != entry.size:
+        is_text = dtype is dtypes.string
+        if not is_text and count * dtype.size != entry.size:
             raise self._damaged(name, f"{entry.size} bytes are not its {count} elements")
         if not 0 <= entry.shard_id < self.shards or entry.offset < 0 or entry.size < 0:
             raise self._damaged(name, "its place is not in any file")
@@ -275,34 +276,27 @@ class BundleReader:
             with open(file, "rb") as opened:
                 if entry.offset + entry.size > os.fstat(opened.fileno()).st_size:
                     raise self._damaged(name, f"{file} is too short")
+                # An array of its own, and no view: who keeps it need not copy it.
+                kind, sizes = (np.uint8, entry.size) if is_text else (dtype.np_dtype, shape)
+                found = np.empty(sizes, kind)
                 opened.seek(entry.offset)
-                data = np.empty(entry.size, np.uint8)
-                if opened.readinto(data.data) != entry.size:
-                    raise self._damaged(name, f"{file} is too short")
+                crc = read_checked(opened, found)
         except FileNotFoundError:
             raise DataLossError(
                 None, None, f"The checkpoint {self._prefix!r} is incomplete: {file} is missing."
             ) from None
-        try:
-            return self._decoded(entry, data, dtype, shape)
-        except DataLossError as error:
-            raise self._damaged(name, error.message) from None
-
-    def _decoded(
-        self, entry: Any, data: np.ndarray, dtype: DType, shape: tuple[int, ...]
-    ) -> np.ndarray:
-        if dtype is dtypes.string:
-            found = parse_strings(data.tobytes(), shape)
+        if crc is None:
+            raise self._damaged(name, f"{file} is too short")
+        if is_text:
+            try:
+                found = parse_strings(found.tobytes(), shape)
+            except DataLossError as error:
+                raise self._damaged(name, error.message) from None
             crc = string_checksum(found)
-        else:
-            found = data.view(dtype.np_dtype).reshape(shape)
-            crc = 0
-            for piece in chunks(data):
-                crc = extend(crc, piece)
-            if self._swapped:
-                found = found.byteswap()
         if masked(crc) != entry.crc32c:
-            raise DataLossError(None, None, "its checksum is wrong")
+            raise self._damaged(name, "its checksum is wrong")
+        if self._swapped and not is_text:
+            found.byteswap(inplace=True)
         return found
 
 

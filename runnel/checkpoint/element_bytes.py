@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.checkpoint.checksum import chunks, extend, masked
+from runnel.checkpoint.checksum import byte_chunks, extend, masked
 from runnel.checkpoint.varint import read_varint, varint
 from runnel.graph import dtypes
 from runnel.graph.array_size import MAX_BYTES
@@ -31,12 +31,12 @@ def stored_problem(dtype: DType, shape: tuple[int, ...]) -> str | None:
     return None
 
 
-def pieces(array: np.ndarray, dtype: DType) -> Iterator[bytes]:
-    """What is stored for ``array``, in order."""
+def pieces(array: np.ndarray, dtype: DType) -> Iterator[Any]:
+    """What is stored for ``array``, in order: bytes, and views of it."""
     if dtype is dtypes.string:
         yield from _strings(array)
     elif array.size:
-        yield from chunks(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        yield from byte_chunks(np.ascontiguousarray(array))
 
 
 def _strings(array: np.ndarray) -> Iterator[bytes]:

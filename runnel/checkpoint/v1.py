@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,8 @@ class V1Reader:
             raise self._damaged(name, f"the slice {part} is missing")
         proto = parse(message("SavedTensorSlices")(), found, file).data.data
         sizes = [bound.stop - bound.start for bound in part.bounds(shape)]
+        if prod(sizes) > len(found):  # a message that repeats a value is not what is saved
+            raise self._damaged(name, f"its {prod(sizes)} elements are not in {len(found)} bytes")
         proto.dtype = proto.dtype or dtype.as_datatype_enum  # TensorFlow leaves it out
         del proto.tensor_shape.dim[:]
         for size in sizes:

@@ -10,7 +10,6 @@ from typing import Any
 from runnel.checkpoint.bundle import BundleWriter
 from runnel.checkpoint.v1 import V1Writer
 from runnel.graph.constant_value import constant_value
-from runnel.graph.graph import Graph
 from runnel.graph.operation import Operation
 from runnel.ops.checkpoints import write_tensors
 
@@ -96,17 +95,3 @@ def _texts(op: Operation, place: int) -> list[str]:
     if found is None:
         raise ValueError(f"{op.name!r} gets its names while it runs: it can only be saved in line")
     return [text.decode() if isinstance(text, bytes) else text for text in found.reshape(-1)]
-
-
-def deferred_export(graph: Graph, saver_def: Any) -> Callable[[str], None]:
-    """Returns what writes the graph; one that may still grow is described at once."""
-    from runnel.train.meta_graph import export_meta_graph, write_meta_graph
-
-    if not graph.finalized:
-        described = export_meta_graph(graph=graph, saver_def=saver_def)
-        return lambda filename: write_meta_graph(filename, described)
-
-    def export(filename: str) -> None:
-        export_meta_graph(filename, graph=graph, saver_def=saver_def)
-
-    return export

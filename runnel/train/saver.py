@@ -14,7 +14,7 @@ from runnel.graph import errors
 from runnel.graph.operation import Tensor
 from runnel.runtime.session.backend import LocalBackend
 from runnel.runtime.state.random_streams import RandomStreams
-from runnel.train.background_save import BackgroundSave, deferred_export, snapshot
+from runnel.train.background_save import BackgroundSave, snapshot
 from runnel.train.checkpoint_difference import difference_to
 from runnel.train.checkpoint_state import (
     get_checkpoint_mtimes,
@@ -23,6 +23,7 @@ from runnel.train.checkpoint_state import (
     remove_checkpoint,
     update_checkpoint_state,
 )
+from runnel.train.described_graph import DescribedGraph
 from runnel.train.saveable import SaveableObject, all_saveables, default_saveables
 from runnel.train.saver_graph import V1, V2, SaverGraph
 
@@ -90,6 +91,7 @@ class Saver:
         self._is_empty = False
         self._last: list[tuple[str, float]] = []
         self._background: BackgroundSave | None = None
+        self._last_described: DescribedGraph | None = None
         self._next_time = time.time() + keep_checkpoint_every_n_hours * 3600
         self.saver_def = saver_def
         if saver_def is not None:
@@ -182,14 +184,8 @@ class Saver:
             if random_streams:
                 write_streams(path, _random_streams(sess).positions())
             if write_meta_graph:
-                from runnel.train.meta_graph import export_meta_graph
-
-                export_meta_graph(
-                    meta_graph_filename(saved_path, meta_graph_suffix),
-                    graph=graph,
-                    saver_def=saver_def,
-                    strip_default_attrs=strip_default_attrs,
-                )
+                described = self._described(graph, strip_default_attrs)
+                described.write(meta_graph_filename(saved_path, meta_graph_suffix))
             if write_state:
                 self._note(saved_path, latest_filename, meta_graph_suffix)
         return saved_path
@@ -219,7 +215,7 @@ class Saver:
         if path is None:
             return BackgroundSave(lambda: None)
         write = snapshot(sess, self.saver_def.save_tensor_name)
-        export = deferred_export(sess.graph, self.saver_def) if write_meta_graph else None
+        described = self._described(sess.graph) if write_meta_graph else None
         positions = _random_streams(sess).positions() if random_streams else None
 
         def finish() -> str:
@@ -227,14 +223,22 @@ class Saver:
                 write(path)
                 if positions is not None:
                     write_streams(path, positions)
-                if export is not None:
-                    export(meta_graph_filename(path, meta_graph_suffix))
+                if described is not None:
+                    described.write(meta_graph_filename(path, meta_graph_suffix))
                 if write_state:
                     self._note(path, latest_filename, meta_graph_suffix)
             return path
 
         self._background = BackgroundSave(finish)
         return self._background
+
+    def _described(self, graph: Any, strip_default_attrs: bool = False) -> DescribedGraph:
+        """The graph as it is now; one that is final is described once for all checkpoints."""
+        known = self._last_described
+        if known is None or not known.still_describes(graph, strip_default_attrs):
+            known = DescribedGraph(graph, self.saver_def, strip_default_attrs)
+            self._last_described = known
+        return known
 
     def _begin(
         self, sess: Any, save_path: Any, global_step: Any, latest_filename: str | None
