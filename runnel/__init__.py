@@ -4,7 +4,19 @@ from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
 from typing import Any as _Any
 
-from runnel import bitwise, debugging, initializers, layers, linalg, manip, math, nn, queue, random
+from runnel import (
+    bitwise,
+    debugging,
+    image,
+    initializers,
+    layers,
+    linalg,
+    manip,
+    math,
+    nn,
+    queue,
+    random,
+)
 from runnel.autodiff.custom_gradient import custom_gradient
 from runnel.autodiff.gradients import (
     AggregationMethod,
@@ -244,6 +256,8 @@ from runnel.ops.files import matching_files, read_file, write_file
 from runnel.ops.fill import fill, ones, ones_like, zeros, zeros_like
 from runnel.ops.gather import batch_gather, gather, gather_nd
 from runnel.ops.gather_tree import gather_tree_op as _gather_tree_op  # so that it is registered
+from runnel.ops.image import scale_and_translate as _scale  # graphs of TensorFlow 2 have it
+from runnel.ops.image.patches import extract_image_patches, extract_volume_patches
 from runnel.ops.indexing import newaxis
 from runnel.ops.joining import concat, parallel_stack, stack
 from runnel.ops.linear_algebra import (
@@ -541,6 +555,7 @@ _NAMESPACES = {
     "bitwise",
     "debugging",
     "errors",
+    "image",
     "initializers",
     "layers",
     "linalg",

@@ -3,6 +3,19 @@
 from runnel import gfile
 from runnel.graph_io import write_graph
 from runnel.ops.files import matching_files, read_file, write_file
+from runnel.ops.image.decode_image import (
+    decode_bmp,
+    decode_gif,
+    decode_image,
+    decode_jpeg,
+    decode_png,
+)
+from runnel.ops.image.jpeg import (
+    decode_and_crop_jpeg,
+    encode_jpeg,
+    extract_jpeg_shape,
+    is_jpeg,
+)
 from runnel.ops.parsing.decode_csv import decode_csv
 from runnel.ops.parsing.decode_raw import decode_compressed, decode_raw
 from runnel.ops.parsing.feature_kinds import (
@@ -40,14 +53,23 @@ __all__ = [
     "TFRecordOptions",
     "TFRecordWriter",
     "VarLenFeature",
+    "decode_and_crop_jpeg",
     "decode_base64",
+    "decode_bmp",
     "decode_compressed",
     "decode_csv",
+    "decode_gif",
+    "decode_image",
+    "decode_jpeg",
     "decode_json_example",
+    "decode_png",
     "decode_raw",
     "deserialize_many_sparse",
     "encode_base64",
+    "encode_jpeg",
+    "extract_jpeg_shape",
     "gfile",
+    "is_jpeg",
     "matching_files",
     "parse_example",
     "parse_sequence_example",

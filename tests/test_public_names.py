@@ -31,6 +31,7 @@ NAMESPACES = [
     "estimator.export",
     "estimator.inputs",
     "graph_util",
+    "image",
     "io.gfile",
     "initializers",
     "io",

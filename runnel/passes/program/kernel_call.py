@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from runnel.graph.errors import UnimplementedError
-from runnel.graph.registry import Kernel
+from runnel.graph.registry import Kernel, keyword_only
 from runnel.passes.program.program import Node
 
 
@@ -50,7 +50,8 @@ def bind(
     function = kernel.function
     op_def, attrs = node.op_def, node.attrs
     if op_def.random is not None:
-        reserved, single = op_def.random, len(node.outputs) == 1
+        settings = {name: attrs[name] for name in keyword_only(op_def.random)}
+        reserved, single = partial(op_def.random, **settings), len(node.outputs) == 1
 
         def draw(*flat: Any) -> Any:
             *inputs, stream = flat

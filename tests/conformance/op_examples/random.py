@@ -28,5 +28,7 @@ EXAMPLES |= {
     "ParameterizedTruncatedNormal": call([3], 0.0, 1.0, -1.0, 1.0, **SEEDS),
     "StatelessMultinomial": call([[0.1, 0.9]], 5, KEY),
     "StatelessRandomUniformInt": call([2, 3], KEY, 0, 10),
+    "SampleDistortedBoundingBox": call([50, 40, 3], [[[0.1, 0.2, 0.6, 0.9]]], **SEEDS),
+    "SampleDistortedBoundingBoxV2": call([50, 40, 3], [[[0.1, 0.2, 0.6, 0.9]]], 0.3, **SEEDS),
     "StatelessRandomUniformFullInt": call([2, 3], KEY, dtype=3),
 }
