@@ -16,9 +16,10 @@ CONTENDERS = (SUBJECT, "tensorflow")
 WORKLOADS = "benchmarks.workloads.images"
 
 
-def _batches(settings: Settings, name: str, what: str, at_least: float) -> list[Row]:
+def _batches(settings: Settings, name: str, what: str, at_least: float, batches: int) -> list[Row]:
+    """Rounds of ``batches``, so many that those made ahead between two rounds do not count."""
     with Trial(settings, CONTENDERS) as trial:
-        outcome = trial.measure(f"{WORKLOADS}:{name}", {"threads": cores()})
+        outcome = trial.measure(f"{WORKLOADS}:{name}", {"threads": cores()}, iterations=batches)
     return [
         speed_row(
             name,
@@ -35,13 +36,13 @@ def _batches(settings: Settings, name: str, what: str, at_least: float) -> list[
 def resized_files(settings: Settings) -> list[Row]:
     """Photographs: files, decoded and resized."""
     what = "a batch of 32 JPEG files of 375 x 500 pixels, decoded and resized to 224 x 224"
-    return _batches(settings, "resized_files", what, 0.8)
+    return _batches(settings, "resized_files", what, 0.8, 20)
 
 
 def distorted_slices(settings: Settings) -> list[Row]:
     """Small pictures: a mapped function of many small operations."""
     what = "a batch of 32 pictures of 32 x 32 from memory: shuffled, cropped, mirrored, normalised"
-    return _batches(settings, "distorted_slices", what, 1.0)
+    return _batches(settings, "distorted_slices", what, 1.0, 100)
 
 
 ROWS: dict[str, Callable[[Settings], list[Row]]] = {
