@@ -21,7 +21,14 @@ from typing import Any
 import numpy as np
 
 from runnel.checkpoint.checksum import extend, masked, read_checked
-from runnel.checkpoint.element_bytes import parse_strings, pieces, stored_problem, string_checksum
+from runnel.checkpoint.element_bytes import (
+    parse_strings,
+    parse_variants,
+    pieces,
+    stored_problem,
+    string_checksum,
+    variant_checksum,
+)
 from runnel.checkpoint.ordered_code import slice_key
 from runnel.checkpoint.protos import message
 from runnel.checkpoint.table import TableReader, TableWriter, parse
@@ -33,6 +40,8 @@ from runnel.graph.errors import DataLossError, InvalidArgumentError, NotFoundErr
 
 _VERSION = 1
 _MAX_SHARDS = 100_000
+_UNEVEN = {dtypes.string: string_checksum, dtypes.variant: variant_checksum}
+"""Types whose elements differ in length, with what makes the checksum of an array."""
 
 
 def data_file(prefix: str, shard: int, shards: int) -> str:
@@ -106,10 +115,12 @@ class BundleWriter:
         for piece in pieces(array, dtype):
             self._file.write(piece)
             self._offset += len(piece)
-            if dtype is not dtypes.string:
+            if dtype not in _UNEVEN:
                 crc = extend(crc, piece)
         entry.size = self._offset - entry.offset
-        entry.crc32c = masked(string_checksum(array) if dtype is dtypes.string else crc)
+        if dtype in _UNEVEN:
+            crc = _UNEVEN[dtype](array)
+        entry.crc32c = masked(crc)
         return entry
 
     def _finish(self) -> None:
@@ -266,8 +277,8 @@ class BundleReader:
     def _read(self, entry: Any, name: str) -> np.ndarray:
         dtype, shape = self._described(entry, name)
         count = prod(shape)
-        is_text = dtype is dtypes.string
-        if not is_text and count * dtype.size != entry.size:
+        is_uneven = dtype in _UNEVEN
+        if not is_uneven and count * dtype.size != entry.size:
             raise self._damaged(name, f"{entry.size} bytes are not its {count} elements")
         if not 0 <= entry.shard_id < self.shards or entry.offset < 0 or entry.size < 0:
             raise self._damaged(name, "its place is not in any file")
@@ -277,7 +288,7 @@ class BundleReader:
                 if entry.offset + entry.size > os.fstat(opened.fileno()).st_size:
                     raise self._damaged(name, f"{file} is too short")
                 # An array of its own, and no view: who keeps it need not copy it.
-                kind, sizes = (np.uint8, entry.size) if is_text else (dtype.np_dtype, shape)
+                kind, sizes = (np.uint8, entry.size) if is_uneven else (dtype.np_dtype, shape)
                 found = np.empty(sizes, kind)
                 opened.seek(entry.offset)
                 crc = read_checked(opened, found)
@@ -287,15 +298,17 @@ class BundleReader:
             ) from None
         if crc is None:
             raise self._damaged(name, f"{file} is too short")
-        if is_text:
+        if is_uneven:
             try:
+                if dtype is dtypes.variant:  # each has a checksum of its own
+                    return parse_variants(found.tobytes(), shape)
                 found = parse_strings(found.tobytes(), shape)
             except DataLossError as error:
                 raise self._damaged(name, error.message) from None
             crc = string_checksum(found)
         if masked(crc) != entry.crc32c:
             raise self._damaged(name, "its checksum is wrong")
-        if self._swapped and not is_text:
+        if self._swapped and not is_uneven:
             found.byteswap(inplace=True)
         return found
 

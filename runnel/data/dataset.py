@@ -22,7 +22,7 @@ from runnel.data.element_structure import (
     values_up_to,
 )
 from runnel.data.generators import generated
-from runnel.data.iterators import Iterator
+from runnel.data.iterators import GLOBAL_ITERATORS, Iterator
 from runnel.data.options import Options
 from runnel.data.traced_function import TracedFunction, dataset_factory, trace
 from runnel.graph import dtypes
@@ -409,16 +409,25 @@ class Dataset:
     ) -> Dataset:
         """The elements of the datasets that ``map_func`` makes, ``block_length`` of each in turn.
 
-        ``cycle_length`` datasets are open at the same time.
+        ``cycle_length`` datasets are open at the same time. With ``num_parallel_calls`` threads
+        read them ahead; the order stays the same.
         """
-        del num_parallel_calls  # the order is the same, and prefetch makes elements ahead
         function, structure = self._traced_dataset(map_func, "interleave")
         cycle = 4 if isinstance(cycle_length, int) and cycle_length == AUTOTUNE else cycle_length
+        turns = [convert_to_tensor(n, dtypes.int64) for n in (cycle, block_length)]
+        if num_parallel_calls is None:
+            return self._with(
+                function_ops.interleave_op,
+                list(function.captures),
+                *turns,
+                structure=structure,
+                f=function.attr,
+            )
         return self._with(
-            function_ops.interleave_op,
+            function_ops.parallel_interleave_v2_op,
             list(function.captures),
-            convert_to_tensor(cycle, dtypes.int64),
-            convert_to_tensor(block_length, dtypes.int64),
+            *turns,
+            convert_to_tensor(num_parallel_calls, dtypes.int64),
             structure=structure,
             f=function.attr,
         )
@@ -474,6 +483,7 @@ class Dataset:
         name = graph.unique_name("Dataset_make")
         factory = dataset_factory(graph, self._variant_tensor, name)
         resource = one_shot_op(dataset_factory=factory.attr, **component_attrs(self._structure))
+        graph.add_to_collection(GLOBAL_ITERATORS, resource)
         return Iterator(resource, None, self._structure)
 
     def make_initializable_iterator(self, shared_name: str | None = None) -> Iterator:

@@ -17,15 +17,24 @@ from runnel.data.grouping import (
     scan,
     take_while,
 )
+from runnel.data.iterator_checkpoints import (
+    CheckpointInputPipelineHook,
+    make_saveable_from_iterator,
+)
+from runnel.graph import dtypes
+from runnel.graph.conversion import convert_to_tensor
+from runnel.ops.data import function_ops
 
 __all__ = [
     "AUTOTUNE",
+    "CheckpointInputPipelineHook",
     "Counter",
     "bucket_by_sequence_length",
     "choose_from_datasets",
     "enumerate_dataset",
     "group_by_window",
     "ignore_errors",
+    "make_saveable_from_iterator",
     "map_and_batch",
     "parallel_interleave",
     "sample_from_datasets",
@@ -94,9 +103,30 @@ def parallel_interleave(
     buffer_output_elements: Any = None,
     prefetch_input_elements: Any = None,
 ) -> Transformation:
-    """The elements of the datasets that ``map_func`` makes, a few of each in turn."""
-    del sloppy, buffer_output_elements, prefetch_input_elements  # the order is always the same
-    return lambda dataset: dataset.interleave(map_func, cycle_length, block_length)
+    """The elements of the datasets that ``map_func`` makes, a few of each in turn.
+
+    A thread reads each of the ``cycle_length`` datasets that are open, ``buffer_output_elements``
+    ahead. ``sloppy`` passes over one whose next element is not ready.
+    """
+    ahead = 2 * block_length if buffer_output_elements is None else buffer_output_elements
+    opened = 2 * cycle_length if prefetch_input_elements is None else prefetch_input_elements
+
+    def transformed(dataset: Dataset) -> Dataset:
+        function, structure = dataset._traced_dataset(map_func, "parallel_interleave")
+        numbers = [
+            convert_to_tensor(n, dtypes.int64) for n in (cycle_length, block_length, ahead, opened)
+        ]
+        return dataset._with(
+            function_ops.parallel_interleave_op,
+            list(function.captures),
+            *numbers[:2],
+            convert_to_tensor(sloppy, dtypes.bool_),
+            *numbers[2:],
+            structure=structure,
+            f=function.attr,
+        )
+
+    return transformed
 
 
 def __dir__() -> list[str]:

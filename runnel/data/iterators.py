@@ -13,6 +13,7 @@ from runnel.data.element_structure import (
 )
 from runnel.graph import dtypes
 from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.graph import get_default_graph
 from runnel.graph.operation import Operation, Tensor
 from runnel.ops.data.iterator_ops import (
     from_string_v2_op,
@@ -21,6 +22,9 @@ from runnel.ops.data.iterator_ops import (
     next_op,
     to_string_op,
 )
+
+GLOBAL_ITERATORS = "iterators"
+"""The name of the collection of all iterators of a graph that have a state of their own."""
 
 
 class Iterator:
@@ -61,6 +65,7 @@ class Iterator:
         resource = iterator_v2_op(
             container="", shared_name=shared_name or "", **component_attrs(structure)
         )
+        get_default_graph().add_to_collection(GLOBAL_ITERATORS, resource)
         return Iterator(resource, None, structure)
 
     @staticmethod

@@ -10,7 +10,7 @@ from runnel.graph.errors import DataLossError, InvalidArgumentError
 from runnel.pipelines.pipeline import (
     END,
     Element,
-    FromPython,
+    Indexed,
     Pipeline,
     PipelineRun,
     Stage,
@@ -50,6 +50,7 @@ class Batch(Pipeline):
     def __init__(self, source: Pipeline, size: int, drop_remainder: bool) -> None:
         _require_positive(size)
         self._source, self._size, self._drop = source, size, drop_remainder
+        self.sources = (self._source,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Batching(self._source.iterate(run), self._size, self._drop, run)
@@ -81,6 +82,12 @@ class _Batching(Stage):
         """Several elements as one."""
         return [stacked(list(part), i) for i, part in enumerate(zip(*elements, strict=True))]
 
+    def own_state(self) -> Any:
+        return self._ended
+
+    def restore_own(self, state: Any) -> None:
+        self._ended = state
+
 
 class PaddedBatch(Pipeline):
     """So many elements stacked, each filled up to a shape, or to the largest of them (-1)."""
@@ -96,6 +103,7 @@ class PaddedBatch(Pipeline):
         _require_positive(size)
         self._source, self._size, self._drop = source, size, drop_remainder
         self._shapes, self._fillings = shapes, fillings
+        self.sources = (self._source,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _PaddedBatching(
@@ -156,6 +164,7 @@ class Unbatch(Pipeline):
 
     def __init__(self, source: Pipeline) -> None:
         self._source = source
+        self.sources = (self._source,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Unbatching(self._source.iterate(run), run)
@@ -165,6 +174,7 @@ class _Unbatching(Stage):
     def __init__(self, source: Traversal, run: PipelineRun) -> None:
         super().__init__(source)
         self._run = run
+        self._element: Element | None = None
         self._rows: Traversal | None = None
 
     def next(self) -> Any:
@@ -173,20 +183,34 @@ class _Unbatching(Stage):
                 row = self._rows.next()
                 if row is not END:
                     return row
+            self._element = self._rows = None
             element = self.source.next()
             if element is END:
                 return END
-            self._rows = Slices(element).iterate(self._run)
+            self._begin(element)
+
+    def _begin(self, element: Element) -> Traversal:
+        self._rows = Slices(element).iterate(self._run)
+        self._element = element
+        return self._rows
+
+    def own_state(self) -> Any:
+        return None if self._rows is None else [self._element, self._rows.state()]
+
+    def restore_own(self, state: Any) -> None:
+        if state is not None:
+            element, place = state
+            self._begin(element).restore(place)
 
 
 class Kept(Pipeline):
     """Elements that are there already."""
 
     def __init__(self, elements: list[Element]) -> None:
-        self._elements = elements
+        self.elements = elements
 
     def iterate(self, run: PipelineRun) -> Traversal:
-        return FromPython(iter(self._elements))
+        return Indexed(len(self.elements), self.elements.__getitem__)
 
 
 class Window(Pipeline):
@@ -202,6 +226,7 @@ class Window(Pipeline):
                 )
         self._source = source
         self._how = (size, shift, stride, drop_remainder)
+        self.sources = (self._source,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Windowing(self._source.iterate(run), *self._how)
@@ -236,3 +261,9 @@ class _Windowing(Stage):
         for values in zip(*chosen, strict=True):
             out.append(scalar(Kept([[value] for value in values])))
         return out
+
+    def own_state(self) -> Any:
+        return [self._buffer, self._to_skip, self._ended]
+
+    def restore_own(self, state: Any) -> None:
+        self._buffer, self._to_skip, self._ended = state

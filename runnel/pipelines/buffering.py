@@ -4,39 +4,64 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from contextlib import nullcontext
+from typing import Any, Protocol
 
 import numpy as np
 
 from runnel.graph.errors import InvalidArgumentError
-from runnel.pipelines.batching import Kept
 from runnel.pipelines.mapping import LOOK_SECONDS
 from runnel.pipelines.pipeline import END, Element, Pipeline, PipelineRun, Stage, Traversal
 
-Words = Callable[[], int]
-"""A source of 32 random bits at a time."""
+
+class Words(Protocol):
+    """A source of 32 random bits at a time."""
+
+    def __call__(self) -> int: ...
+
+    def state(self) -> Any:
+        """Where it stands."""
+
+
+class Seeds(Protocol):
+    """What the traversals of a shuffle draw with: other numbers for each, or the same."""
+
+    def __call__(self) -> Words: ...
+
+    def resumed(self, state: Any) -> Words:
+        """The numbers that follow where others stood."""
+
+    def state(self) -> Any:
+        """Where it stands."""
+
+    def restore(self, state: Any) -> None:
+        """Goes on where another stood."""
 
 
 class Shuffle(Pipeline):
-    """Elements in a random order: each is drawn from a buffer of so many.
+    """Elements in a random order: each is drawn from a buffer of so many."""
 
-    ``seeds()`` gives what each traversal draws with.
-    """
-
-    def __init__(self, source: Pipeline, size: int, seeds: Callable[[], Words]) -> None:
+    def __init__(self, source: Pipeline, size: int, seeds: Seeds) -> None:
         if size <= 0:
             raise InvalidArgumentError(None, None, "buffer_size must be greater than zero.")
         self._source, self._size, self._seeds = source, size, seeds
+        self.sources = (self._source,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
-        return _Shuffling(self._source.iterate(run), self._size, self._seeds(), run)
+        return _Shuffling(self._source.iterate(run), self._size, self._seeds, run)
+
+    def state(self) -> Any:
+        return self._seeds.state()
+
+    def restore(self, state: Any) -> None:
+        self._seeds.restore(state)
 
 
 class _Shuffling(Stage):
-    def __init__(self, source: Traversal, size: int, words: Words, run: PipelineRun) -> None:
+    def __init__(self, source: Traversal, size: int, seeds: Seeds, run: PipelineRun) -> None:
         super().__init__(source)
-        self._size, self._words, self._run = size, words, run
+        self._size, self._seeds, self._run = size, seeds, run
+        self._words = seeds()
         self._buffer: list[Any] = []
         # As TensorFlow's, a ring: a drawn element gives its place to the one that waits longest.
         self._start = self._count = 0
@@ -68,37 +93,52 @@ class _Shuffling(Stage):
             self._buffer.append(element)
         self._count += 1
 
+    def own_state(self) -> Any:
+        return [self._buffer, self._start, self._count, self._ended, self._words.state()]
+
+    def restore_own(self, state: Any) -> None:
+        self._buffer, self._start, self._count, self._ended, words = state
+        self._words = self._seeds.resumed(words)
+
 
 class Cache(Pipeline):
     """Elements that are made once: when all have been, they come out of memory."""
 
     def __init__(self, source: Pipeline) -> None:
         self._source = source
-        self._kept: list[Element] | None = None
-        # Guards _kept.
-        self._lock = threading.Lock()
+        self.kept: list[Element] | None = None
+        """All elements; set once, when all have been made."""
+        self.sources = (self._source,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
-        with self._lock:
-            if self._kept is not None:
-                return Kept(self._kept).iterate(run)
-        return _Caching(self._source.iterate(run), self._keep)
+        return _Caching(self, self._source, run)
 
-    def _keep(self, elements: list[Element]) -> None:
-        with self._lock:
-            self._kept = elements
+    def state(self) -> Any:
+        return self.kept
+
+    def restore(self, state: Any) -> None:
+        self.kept = state
 
 
-class _Caching(Stage):
-    def __init__(self, source: Traversal, keep: Callable[[list[Element]], None]) -> None:
-        super().__init__(source)
+class _Caching(Traversal):
+    """Makes and keeps elements; one that begins when all are kept gives those."""
+
+    def __init__(self, cache: Cache, source: Pipeline, run: PipelineRun) -> None:
+        self._cache = cache
+        self._place = 0
         self._elements: list[Element] = []
-        self._keep = keep
+        self._source = None if cache.kept is not None else source.iterate(run)
 
     def next(self) -> Any:
-        element = self.source.next()
+        if self._source is None:
+            kept = self._cache.kept or []
+            if self._place >= len(kept):
+                return END
+            self._place += 1
+            return kept[self._place - 1]
+        element = self._source.next()
         if element is END:
-            self._keep(self._elements)
+            self._cache.kept = self._elements
         else:
             for value in element:
                 if isinstance(value, np.ndarray):
@@ -106,42 +146,83 @@ class _Caching(Stage):
             self._elements.append(element)
         return element
 
+    def close(self) -> None:
+        if self._source is not None:
+            self._source.close()
+
+    def state(self) -> Any:
+        if self._source is None:
+            return [self._place, None, None]
+        return [0, self._elements, self._source.state()]
+
+    def restore(self, state: Any) -> None:
+        self._place, elements, source = state
+        if elements is None:
+            self.close()
+            self._source = None
+        elif self._source is not None:
+            self._elements = elements
+            self._source.restore(source)
+
 
 class Prefetch(Pipeline):
-    """Elements that a thread of the traversal makes ahead, as many as its buffer holds."""
+    """Elements that a thread of the traversal makes ahead, as many as its buffer holds.
 
-    def __init__(self, source: Pipeline, size: int) -> None:
-        self._source, self._size = source, size
+    With ``permits`` the thread makes an element only while it has one of them; ``arrived`` is set
+    when an element is ready.
+    """
+
+    def __init__(
+        self,
+        source: Pipeline,
+        size: int,
+        permits: threading.Semaphore | None = None,
+        arrived: threading.Event | None = None,
+    ) -> None:
+        self.source, self.size = source, size
+        self.permits, self.arrived = permits, arrived
+        self.sources = (self.source,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
-        if not self._size:
-            return self._source.iterate(run)
-        return _Prefetching(self._source, self._size, run)
+        return Prefetching(self, run) if self.size else self.source.iterate(run)
 
 
 class _Stopped(Exception):
     """The traversal was closed while its thread was making an element."""
 
 
-class _Prefetching(Traversal):
-    def __init__(self, source: Pipeline, size: int, run: PipelineRun) -> None:
-        self._size, self._run = size, run
+class Prefetching(Traversal):
+    """A traversal whose elements a thread makes, which begins with :meth:`start` or ``next``."""
+
+    def __init__(self, how: Prefetch, run: PipelineRun) -> None:
+        self._how, self._run = how, run
         self._ready: deque[tuple[Any, Exception | None]] = deque()
         # Guards _ready and _closed, and tells when they change.
         self._changed = threading.Condition()
+        # Held by the thread while it makes an element, until that is in _ready.
+        self._making = threading.Lock()
         self._closed = self._started = self._ended = False
-        self._source = source.iterate(PipelineRun(self._require_open))
+        self._source = how.source.iterate(PipelineRun(self._require_open))
 
     def _require_open(self) -> None:
         if self._closed:
             raise _Stopped
 
-    def next(self) -> Any:
-        if self._ended:
-            return END
+    @property
+    def is_ready(self) -> bool:
+        """Whether the next element, or the end, is there."""
+        return bool(self._ready) or self._ended or self._closed
+
+    def start(self) -> None:
+        """Has the thread begin."""
         if not self._started:
             self._started = True
             threading.Thread(None, self._work, "runnel-data-prefetch", daemon=True).start()
+
+    def next(self) -> Any:
+        if self._ended:
+            return END
+        self.start()
         with self._changed:
             while not self._ready:
                 self._run.check()
@@ -158,24 +239,37 @@ class _Prefetching(Traversal):
     def _work(self) -> None:
         """What the thread does: fills the buffer until there is nothing more, or it is closed."""
         try:
-            while True:
-                element: Any = None
-                error: Exception | None = None
-                try:
-                    element = self._source.next()
-                except Exception as raised:
-                    error = raised
-                with self._changed:
-                    while len(self._ready) >= self._size and not self._closed:
-                        self._changed.wait()
-                    if self._closed:
-                        return
-                    self._ready.append((element, error))
-                    self._changed.notify_all()
-                if element is END:
-                    return
+            while self._has_room() and self._make_one():
+                pass
         finally:
             self._source.close()
+
+    def _has_room(self) -> bool:
+        """Waits for room in the buffer; False when it is closed."""
+        with self._changed:
+            while len(self._ready) >= self._how.size and not self._closed:
+                self._changed.wait()
+            return not self._closed
+
+    def _make_one(self) -> bool:
+        """Puts the next element into the buffer; False when there is none, or it is closed."""
+        element: Any = None
+        error: Exception | None = None
+        with self._how.permits or nullcontext(), self._making:
+            if self._ready and self._ready[-1][0] is END:  # restored at the end
+                return False
+            try:
+                element = self._source.next()
+            except Exception as raised:
+                error = raised
+            with self._changed:
+                if self._closed:
+                    return False
+                self._ready.append((element, error))
+                self._changed.notify_all()
+        if self._how.arrived is not None:
+            self._how.arrived.set()
+        return element is not END
 
     def close(self) -> None:
         with self._changed:
@@ -184,3 +278,21 @@ class _Prefetching(Traversal):
             self._changed.notify_all()
         if not self._started:
             self._source.close()
+
+    def state(self) -> Any:
+        while not self._making.acquire(timeout=LOOK_SECONDS):
+            self._run.check()
+        try:
+            ready = [None if element is END else error or element for element, error in self._ready]
+            return [ready, self._ended, self._source.state()]
+        finally:
+            self._making.release()
+
+    def restore(self, state: Any) -> None:
+        ready, self._ended, source = state
+        for one in ready:
+            if isinstance(one, Exception):
+                self._ready.append((None, one))
+            else:
+                self._ready.append((END if one is None else one, None))
+        self._source.restore(source)

@@ -13,7 +13,7 @@ from runnel.graph.errors import (
     OpError,
 )
 from runnel.pipelines.batching import Kept
-from runnel.pipelines.mapping import pipeline_made
+from runnel.pipelines.flattening import MadePipeline
 from runnel.pipelines.pipeline import (
     END,
     Element,
@@ -31,6 +31,8 @@ class GroupByWindow(Pipeline):
 
     def __init__(self, source: Pipeline, key: Function, made: Function, size: Function) -> None:
         self._source, self._functions = source, (key, made, size)
+        self.sources = (self._source,)
+        self.functions = self._functions
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Grouping(self._source.iterate(run), *self._functions, run)
@@ -44,7 +46,7 @@ class _Grouping(Stage):
         self._key, self._made, self._size, self._run = key, made, size, run
         self._groups: dict[int, list[Element]] = {}
         self._sizes: dict[int, int] = {}
-        self._current: Traversal | None = None
+        self._current: MadePipeline | None = None
         self._ended = False
 
     def next(self) -> Any:
@@ -82,13 +84,24 @@ class _Grouping(Stage):
 
     def _begin(self, key: int) -> None:
         group = self._groups.pop(key)
-        made = self._made([np.int64(key), scalar(Kept(group))])
-        self._current = pipeline_made(made).iterate(self._run)
+        self._current = MadePipeline([np.int64(key), scalar(Kept(group))], self._made, self._run)
 
     def close(self) -> None:
         if self._current is not None:
             self._current.close()
         super().close()
+
+    def own_state(self) -> Any:
+        groups = [[key, self._sizes[key], group] for key, group in self._groups.items()]
+        current = None if self._current is None else self._current.state()
+        return [groups, self._ended, current]
+
+    def restore_own(self, state: Any) -> None:
+        groups, self._ended, current = state
+        self._groups = {key: group for key, _, group in groups}
+        self._sizes = {key: size for key, size, _ in groups}
+        if current is not None:
+            self._current = MadePipeline.resumed(current, self._made, self._run)
 
 
 class Scan(Pipeline):
@@ -96,6 +109,8 @@ class Scan(Pipeline):
 
     def __init__(self, source: Pipeline, state: Element, function: Function) -> None:
         self._source, self._state, self._function = source, state, function
+        self.sources = (self._source,)
+        self.functions = (self._function,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Scanning(self._source.iterate(run), self._state, self._function)
@@ -115,12 +130,20 @@ class _Scanning(Stage):
         self._state = made[:count]
         return made[count:]
 
+    def own_state(self) -> Any:
+        return self._state
+
+    def restore_own(self, state: Any) -> None:
+        self._state = state
+
 
 class TakeWhile(Pipeline):
     """The elements before the first of which a function says false."""
 
     def __init__(self, source: Pipeline, predicate: Function) -> None:
         self._source, self._predicate = source, predicate
+        self.sources = (self._source,)
+        self.functions = (self._predicate,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _TakingWhile(self._source.iterate(run), self._predicate)
@@ -140,12 +163,19 @@ class _TakingWhile(Stage):
             return END
         return element
 
+    def own_state(self) -> Any:
+        return self._ended
+
+    def restore_own(self, state: Any) -> None:
+        self._ended = state
+
 
 class IgnoreErrors(Pipeline):
     """The elements that can be made, without those that fail."""
 
     def __init__(self, source: Pipeline) -> None:
         self._source = source
+        self.sources = (self._source,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Ignoring(self._source.iterate(run), run)
@@ -172,6 +202,7 @@ class Directed(Pipeline):
 
     def __init__(self, selector: Pipeline, sources: list[Pipeline]) -> None:
         self._selector, self._sources = selector, sources
+        self.sources = (self._selector, *self._sources)
 
     def iterate(self, run: PipelineRun) -> Traversal:
         sources = [source.iterate(run) for source in self._sources]
@@ -212,3 +243,15 @@ class _Directing(Stage):
             if source is not None:
                 source.close()
         super().close()
+
+    def own_state(self) -> Any:
+        return [
+            [source is None, None if source is None else source.state()] for source in self._sources
+        ]
+
+    def restore_own(self, state: Any) -> None:
+        for place, ((ended, its), source) in enumerate(zip(state, self._sources, strict=True)):
+            if ended:
+                self._sources[place] = None
+            elif source is not None:
+                source.restore(its)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from typing import Any
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 from runnel.gfile import open_binary
 from runnel.graph.errors import DataLossError, InvalidArgumentError
@@ -12,6 +14,23 @@ from runnel.pipelines.pipeline import END, Pipeline, PipelineRun, Traversal
 from runnel.pipelines.sources import scalar
 from runnel.records.compression import Inflated
 from runnel.records.record_reader import RecordReader
+
+
+class FileElements(Protocol):
+    """The contents of the elements of one file, one after the other."""
+
+    @property
+    def offset(self) -> int:
+        """Where the next one begins, in what the file holds."""
+
+    def seek(self, offset: int) -> None:
+        """Goes on at an offset that it had."""
+
+    def __iter__(self) -> Iterator[bytes]: ...
+
+    def __next__(self) -> bytes: ...
+
+    def close(self) -> None: ...
 
 
 class _Files(Pipeline):
@@ -22,8 +41,8 @@ class _Files(Pipeline):
             raise InvalidArgumentError(None, None, f"Unsupported compression_type: {compression}.")
         self.paths, self.compression = paths, compression
 
-    def open(self, path: str) -> Any:
-        """An iterator over the contents of elements of a file."""
+    def open(self, path: str) -> FileElements:
+        """The elements of a file."""
         raise NotImplementedError
 
     def iterate(self, run: PipelineRun) -> Traversal:
@@ -33,19 +52,19 @@ class _Files(Pipeline):
 class _Reading(Traversal):
     def __init__(self, files: _Files) -> None:
         self._files = files
-        self._left = list(reversed(files.paths))
-        self._reader: Any = None
+        self._begun = 0
+        self._reader: FileElements | None = None
 
     def next(self) -> Any:
         while True:
             if self._reader is None:
-                if not self._left:
+                if self._begun == len(self._files.paths):
                     return END
-                self._reader = self._files.open(self._left[-1])
-                self._left.pop()
+                self._reader = self._files.open(self._files.paths[self._begun])
+                self._begun += 1
             try:
                 content = next(self._reader, None)
-            except DataLossError:
+            except (DataLossError, InvalidArgumentError):
                 # What follows damage in a file cannot be found: the next file is next.
                 self._end_file()
                 raise
@@ -59,32 +78,71 @@ class _Reading(Traversal):
             reader.close()
 
     def close(self) -> None:
-        self._left = []
+        self._begun = len(self._files.paths)
         self._end_file()
+
+    def state(self) -> Any:
+        return [self._begun, None if self._reader is None else self._reader.offset]
+
+    def restore(self, state: Any) -> None:
+        self._begun, offset = state
+        if self._begun > len(self._files.paths):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"The iterator was saved in file {self._begun} of its dataset, which now has only "
+                f"{len(self._files.paths)}.",
+            )
+        if offset is not None:
+            self._reader = self._files.open(self._files.paths[self._begun - 1])
+            self._reader.seek(offset)
 
 
 class Records(_Files):
     """The records of record files."""
 
-    def open(self, path: str) -> Any:
+    def open(self, path: str) -> FileElements:
         return RecordReader(path, self.compression)
 
 
 class Lines(_Files):
     """The lines of text files, without their ends."""
 
-    def open(self, path: str) -> Any:
-        return _lines(_opened(path, self.compression))
+    def open(self, path: str) -> FileElements:
+        return _LineReader(_opened(path, self.compression), path)
 
 
-def _lines(file: Any) -> Any:
-    try:
-        for line in file:
-            yield line.removesuffix(b"\n").removesuffix(b"\r")
-    except (zlib.error, EOFError, gzip.BadGzipFile) as error:
-        raise DataLossError(None, None, f"The compressed file is damaged: {error}") from None
-    finally:
-        file.close()
+_DAMAGED = (zlib.error, EOFError, gzip.BadGzipFile)
+
+
+def _damage(path: str, error: Exception) -> DataLossError:
+    return DataLossError(None, None, f"{path}: the compressed file is damaged: {error}")
+
+
+class _LineReader:
+    def __init__(self, file: Any, path: str) -> None:
+        self._file, self._path = file, path
+        self.offset = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        try:
+            line = self._file.readline()
+        except _DAMAGED as error:
+            raise _damage(self._path, error) from None
+        if not line:
+            raise StopIteration
+        self.offset += len(line)
+        return line.removesuffix(b"\n").removesuffix(b"\r")
+
+    def seek(self, offset: int) -> None:
+        self._file.seek(offset)
+        self.offset = offset
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def _opened(path: str, compression: str) -> Any:
@@ -100,19 +158,31 @@ class _InflatedLines:
     """The lines of a file that is compressed without gzip's header."""
 
     def __init__(self, content: Inflated) -> None:
-        self._content, self._rest = content, b""
+        self._content = content
+        self._begin()
 
-    def __iter__(self) -> Any:
-        while piece := self._content.read(1 << 16):
-            *lines, self._rest = (self._rest + piece).split(b"\n")
-            yield from lines
-        if self._content.damage is not None:
-            raise zlib.error(self._content.damage)
-        if self._rest:
-            yield self._rest
+    def _begin(self) -> None:
+        self._lines: deque[bytes] = deque()
+        self._rest = b""
+
+    def readline(self) -> bytes:
+        while not self._lines:
+            piece = self._content.read(1 << 16)
+            if not piece:
+                if self._content.damage is not None:
+                    raise zlib.error(self._content.damage)
+                last, self._rest = self._rest, b""
+                return last
+            *whole, self._rest = (self._rest + piece).split(b"\n")
+            self._lines.extend(line + b"\n" for line in whole)
+        return self._lines.popleft()
 
     def read(self, count: int) -> bytes:
         return self._content.read(count)
+
+    def seek(self, offset: int) -> None:
+        self._content.seek(offset)
+        self._begin()
 
     def close(self) -> None:
         self._content.close()
@@ -132,28 +202,46 @@ class Pieces(_Files):
                 f"record_bytes ({length}) must be positive, header_bytes ({header}) and "
                 f"footer_bytes ({footer}) must not be negative",
             )
-        self._header, self._length, self._footer = header, length, footer
+        self._sizes = (header, length, footer)
 
-    def open(self, path: str) -> Any:
-        return self._pieces(path)
+    def open(self, path: str) -> FileElements:
+        return _PieceReader(_opened(path, self.compression), path, *self._sizes)
 
-    def _pieces(self, path: str) -> Any:
-        file = _opened(path, self.compression)
+
+class _PieceReader:
+    def __init__(self, file: Any, path: str, header: int, length: int, footer: int) -> None:
+        self._file, self._path = file, path
+        self._length, self._footer = length, footer
+        self._ahead = b""
+        self._header = self.offset = header
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        wanted = self._length + self._footer
         try:
-            file.read(self._header)
-            ahead = b""
-            while True:
-                ahead += file.read(self._length + self._footer - len(ahead))
-                if len(ahead) < self._length + self._footer:
-                    break
-                yield ahead[: self._length]
-                ahead = ahead[self._length :]
-            if len(ahead) != self._footer:
-                raise InvalidArgumentError(
-                    None,
-                    None,
-                    f"{path}: what is between its header and its footer is not a multiple of "
-                    f"{self._length} bytes: {len(ahead) - self._footer} are left over",
-                )
-        finally:
-            file.close()
+            self._file.read(self._header)
+            self._ahead += self._file.read(wanted - len(self._ahead))
+        except _DAMAGED as error:
+            raise _damage(self._path, error) from None
+        self._header = 0
+        if len(self._ahead) == wanted:
+            piece, self._ahead = self._ahead[: self._length], self._ahead[self._length :]
+            self.offset += self._length
+            return piece
+        if len(self._ahead) == self._footer:
+            raise StopIteration
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"{self._path}: what is between its header and its footer is not a multiple of "
+            f"{self._length} bytes: {len(self._ahead) - self._footer} are left over",
+        )
+
+    def seek(self, offset: int) -> None:
+        self._file.seek(offset)
+        self.offset, self._header, self._ahead = offset, 0, b""
+
+    def close(self) -> None:
+        self._file.close()

@@ -7,9 +7,24 @@ import threading
 import weakref
 from collections.abc import Callable
 
-from runnel.graph.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+from runnel.graph.errors import (
+    DataLossError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OutOfRangeError,
+)
 from runnel.pipelines.mapping import LOOK_SECONDS
-from runnel.pipelines.pipeline import END, Element, Pipeline, PipelineRun, Traversal
+from runnel.pipelines.pipeline import (
+    END,
+    Element,
+    Pipeline,
+    PipelineRun,
+    Traversal,
+    reached,
+    resumed,
+    state_of,
+)
+from runnel.pipelines.state_bytes import decoded, encoded
 
 _by_handle: weakref.WeakValueDictionary[str, IteratorState] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
@@ -26,6 +41,7 @@ class IteratorState:
         # Held while an element is made: elements are made one after the other.
         self._lock = threading.Lock()
         self._run = PipelineRun()
+        self._pipeline: Pipeline | None = None
         self._traversal: Traversal | None = None
         self._gone: Exception | None = None
 
@@ -38,9 +54,50 @@ class IteratorState:
                     return
                 self._traversal.close()
             self._run = PipelineRun(check)
-            self._traversal = pipeline.iterate(self._run)
+            self._pipeline, self._traversal = pipeline, pipeline.iterate(self._run)
         finally:
             self._lock.release()
+
+    def save(self, check: Callable[[], None], states_outside: Callable[[str], None]) -> bytes:
+        """Where it stands; ``states_outside`` is told of state that is not part of it."""
+        self._acquire(check)
+        try:
+            pipeline, traversal = self._begun("SerializeIterator")
+            for part in reached(pipeline):
+                for function in part.functions:
+                    if function.state is not None:
+                        states_outside(function.state)
+            self._run.check = check
+            return encoded(state_of(pipeline, traversal))
+        finally:
+            self._lock.release()
+
+    def restore(self, saved: bytes, check: Callable[[], None]) -> None:
+        """Goes on, over the pipeline that it was begun with, where ``saved`` says."""
+        self._acquire(check)
+        try:
+            pipeline, traversal = self._begun("DeserializeIterator")
+            run = PipelineRun(check)
+            try:
+                made = resumed(pipeline, run, decoded(saved))
+            except (ValueError, TypeError, IndexError, AttributeError) as error:
+                raise DataLossError(
+                    None, None, f"The saved state of an iterator does not fit its dataset: {error}"
+                ) from error
+            traversal.close()
+            self._run, self._traversal = run, made
+        finally:
+            self._lock.release()
+
+    def _begun(self, what: str) -> tuple[Pipeline, Traversal]:
+        if self._pipeline is None or self._traversal is None:
+            raise FailedPreconditionError(
+                None,
+                None,
+                f"{what} failed because the iterator has not been initialized. Run its initializer "
+                "first.",
+            )
+        return self._pipeline, self._traversal
 
     @property
     def is_started(self) -> bool:

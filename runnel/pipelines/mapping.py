@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 
 from runnel.graph.errors import InvalidArgumentError
-from runnel.pipelines.pipeline import END, Function, Pipeline, PipelineRun, Stage, Traversal
+from runnel.pipelines.pipeline import (
+    END,
+    Element,
+    Function,
+    Pipeline,
+    PipelineRun,
+    Stage,
+    Traversal,
+)
 
 LOOK_SECONDS = 0.02
 """For how long to wait for another thread before looking whether to go on."""
@@ -21,6 +29,8 @@ class Map(Pipeline):
 
     def __init__(self, source: Pipeline, function: Function) -> None:
         self._source, self._function = source, function
+        self.sources = (self._source,)
+        self.functions = (self._function,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Mapping(self._source.iterate(run), self._function)
@@ -45,6 +55,8 @@ class ParallelMap(Pipeline):
                 None, None, f"num_parallel_calls must be greater than zero, not {calls}."
             )
         self._source, self._function, self._calls = source, function, calls
+        self.sources = (self._source,)
+        self.functions = (self._function,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _ParallelMapping(self._source.iterate(run), self._function, self._calls, run)
@@ -55,7 +67,8 @@ class _ParallelMapping(Stage):
         super().__init__(source)
         self._function, self._calls, self._run = function, calls, run
         self._workers = ThreadPoolExecutor(calls, "runnel-data-map")
-        self._started: deque[Future[Any]] = deque()
+        self._started: deque[tuple[Element | Exception, Future[Any]]] = deque()
+        """What the function is being called with, in order; an error stands for an element."""
         self._ended = False
 
     def next(self) -> Any:
@@ -63,13 +76,11 @@ class _ParallelMapping(Stage):
             element = self._drawn()
             if element is END:
                 self._ended = True
-            elif isinstance(element, Future):
-                self._started.append(element)
             else:
-                self._started.append(self._workers.submit(self._function, element))
+                self._start(element)
         if not self._started:
             return END
-        first = self._started.popleft()
+        _, first = self._started.popleft()
         while True:
             self._run.check()
             try:
@@ -78,6 +89,14 @@ class _ParallelMapping(Stage):
                 if first.done():  # the function itself raised it
                     raise
 
+    def _start(self, element: Element | Exception) -> None:
+        if isinstance(element, Exception):
+            future: Future[Any] = Future()
+            future.set_exception(element)
+        else:
+            future = self._workers.submit(self._function, element)
+        self._started.append((element, future))
+
     def _drawn(self) -> Any:
         """The next element; an error of the source takes its place in the order."""
         try:
@@ -85,13 +104,19 @@ class _ParallelMapping(Stage):
         except Exception as error:
             if not self._started:
                 raise
-            failed: Future[Any] = Future()
-            failed.set_exception(error)
-            return failed
+            return error
 
     def close(self) -> None:
         self._workers.shutdown(wait=False, cancel_futures=True)
         super().close()
+
+    def own_state(self) -> Any:
+        return [[element for element, _ in self._started], self._ended]
+
+    def restore_own(self, state: Any) -> None:
+        started, self._ended = state
+        for element in started:
+            self._start(element)
 
 
 class Filter(Pipeline):
@@ -99,6 +124,8 @@ class Filter(Pipeline):
 
     def __init__(self, source: Pipeline, predicate: Function) -> None:
         self._source, self._predicate = source, predicate
+        self.sources = (self._source,)
+        self.functions = (self._predicate,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Filtering(self._source.iterate(run), self._predicate, run)
@@ -122,112 +149,6 @@ class _Filtering(Stage):
                 )
             if answer:
                 return element
-
-
-def pipeline_made(made: Any) -> Pipeline:
-    """The pipeline that a function has made."""
-    found = made[0][()] if isinstance(made[0], np.ndarray) else made[0]
-    if not isinstance(found, Pipeline):
-        raise InvalidArgumentError(None, None, f"A dataset is expected here, not {found!r}")
-    return found
-
-
-class FlatMap(Pipeline):
-    """The elements of the pipelines that a function makes of elements, one after the other."""
-
-    def __init__(self, source: Pipeline, function: Function) -> None:
-        self._source, self._function = source, function
-
-    def iterate(self, run: PipelineRun) -> Traversal:
-        return _FlatMapping(self._source.iterate(run), self._function, run)
-
-
-class _FlatMapping(Stage):
-    def __init__(self, source: Traversal, function: Function, run: PipelineRun) -> None:
-        super().__init__(source)
-        self._function, self._run = function, run
-        self._current: Traversal | None = None
-
-    def next(self) -> Any:
-        while True:
-            self._run.check()
-            if self._current is None:
-                element = self.source.next()
-                if element is END:
-                    return END
-                self._current = pipeline_made(self._function(element)).iterate(self._run)
-            made = self._current.next()
-            if made is not END:
-                return made
-            current, self._current = self._current, None
-            current.close()
-
-    def close(self) -> None:
-        if self._current is not None:
-            self._current.close()
-        super().close()
-
-
-class Interleave(Pipeline):
-    """The elements of several pipelines that a function makes, a few of each in turn."""
-
-    def __init__(self, source: Pipeline, function: Function, cycle: int, block: int) -> None:
-        for name, value in (("cycle_length", cycle), ("block_length", block)):
-            if value <= 0:
-                raise InvalidArgumentError(None, None, f"{name} must be greater than zero.")
-        self._source, self._function = source, function
-        self._cycle, self._block = cycle, block
-
-    def iterate(self, run: PipelineRun) -> Traversal:
-        source = self._source.iterate(run)
-        return _Interleaving(source, self._function, self._cycle, self._block, run)
-
-
-class _Interleaving(Stage):
-    def __init__(
-        self, source: Traversal, function: Function, cycle: int, block: int, run: PipelineRun
-    ) -> None:
-        super().__init__(source)
-        self._function, self._run = function, run
-        self._open: list[Traversal | None] = [None] * cycle
-        self._block = block
-        self._at = self._drawn = 0
-        self._ended = False
-
-    def _advance(self) -> None:
-        self._drawn = 0
-        self._at = (self._at + 1) % len(self._open)
-
-    def next(self) -> Any:
-        while not self._ended or any(one is not None for one in self._open):
-            self._run.check()
-            current = self._open[self._at]
-            if current is not None:
-                made = current.next()
-                if made is not END:
-                    self._drawn += 1
-                    if self._drawn == self._block:
-                        self._advance()
-                    return made
-                self._open[self._at] = None
-                current.close()
-                self._advance()
-            elif self._ended:
-                self._advance()
-            else:
-                element = self.source.next()
-                if element is END:
-                    self._ended = True
-                else:
-                    pipeline = pipeline_made(self._function(element))
-                    self._open[self._at] = pipeline.iterate(self._run)
-        return END
-
-    def close(self) -> None:
-        for one in self._open:
-            if one is not None:
-                one.close()
-        super().close()
 
 
 def reduced(source: Pipeline, state: list[Any], function: Function, run: PipelineRun) -> list[Any]:

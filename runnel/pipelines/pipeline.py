@@ -3,16 +3,34 @@
 An element is a list of arrays, one for each component. A pipeline can be iterated over any number
 of times, by several traversals at once. A traversal is used by one thread at a time; after an
 error it goes on with the element that follows.
+
+A traversal can say where it stands, in plain values, and another traversal of an equal pipeline
+goes on from there: that is how iterators are in checkpoints.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
+
+from runnel.graph.errors import InvalidArgumentError, UnimplementedError
 
 Element = list[Any]
-Function = Callable[[Sequence[Any]], Element]
-"""What the function of a transformation is at run time: of components, to components."""
+
+
+class Function(Protocol):
+    """What the function of a transformation is at run time: of components, to components."""
+
+    @property
+    def pipelines(self) -> Sequence[Pipeline]:
+        """The pipelines that it was given from outside."""
+
+    @property
+    def state(self) -> str | None:
+        """What it uses that no checkpoint of an iterator holds, such as a random stream."""
+
+    def __call__(self, element: Sequence[Any], /) -> Element: ...
+
 
 END: Any = type("End", (), {"__repr__": lambda self: "END"})()
 """What a traversal gives when it has no more elements."""
@@ -36,13 +54,33 @@ class Traversal:
     def close(self) -> None:
         """Ends it: its threads stop, its files are closed."""
 
+    def state(self) -> Any:
+        """Where it stands: None, numbers, strings, elements, and lists of these."""
+        raise NotImplementedError
+
+    def restore(self, state: Any) -> None:
+        """Goes on where another traversal stood. Called before the first element is asked for."""
+        raise NotImplementedError
+
 
 class Pipeline:
     """Elements that can be iterated over."""
 
+    sources: Sequence[Pipeline] = ()
+    """The pipelines that this one takes elements from."""
+    functions: Sequence[Function] = ()
+    """The functions that make its elements."""
+
     def iterate(self, run: PipelineRun) -> Traversal:
         """A traversal from the first element on."""
         raise NotImplementedError
+
+    def state(self) -> Any:
+        """What its traversals share and change."""
+        return None
+
+    def restore(self, state: Any) -> None:
+        """Takes over what another pipeline's traversals shared."""
 
 
 class Stage(Traversal):
@@ -54,12 +92,84 @@ class Stage(Traversal):
     def close(self) -> None:
         self.source.close()
 
+    def state(self) -> Any:
+        return [self.source.state(), self.own_state()]
 
-class FromPython(Traversal):
-    """The elements that a Python iterator gives, which never fails."""
+    def restore(self, state: Any) -> None:
+        source, own = state
+        self.source.restore(source)
+        self.restore_own(own)
 
-    def __init__(self, elements: Any) -> None:
-        self._elements = elements
+    def own_state(self) -> Any:
+        """Where it stands, beside its source."""
+        return None
+
+    def restore_own(self, state: Any) -> None:
+        """Takes over what :meth:`own_state` gave."""
+
+
+class Indexed(Traversal):
+    """Elements that can be made from their number."""
+
+    def __init__(self, count: int, at: Callable[[int], Element]) -> None:
+        self._count, self._at, self._place = count, at, 0
 
     def next(self) -> Any:
-        return next(self._elements, END)
+        place = self._place
+        if place >= self._count:
+            return END
+        self._place = place + 1
+        return self._at(place)
+
+    def state(self) -> Any:
+        return self._place
+
+    def restore(self, state: Any) -> None:
+        self._place = state
+
+
+def reached(pipeline: Pipeline) -> list[Pipeline]:
+    """The pipelines that ``pipeline`` is made of, each once, itself first."""
+    found: dict[int, Pipeline] = {}
+    left = [pipeline]
+    while left:
+        one = left.pop()
+        if id(one) not in found:
+            found[id(one)] = one
+            left += one.sources
+            left += [p for function in one.functions for p in function.pipelines]
+    return list(found.values())
+
+
+def state_of(pipeline: Pipeline, traversal: Traversal) -> Any:
+    """Where ``traversal`` of ``pipeline`` stands."""
+    shared = [[type(one).__name__, one.state()] for one in reached(pipeline)]
+    return [shared, traversal.state()]
+
+
+def resumed(pipeline: Pipeline, run: PipelineRun, state: Any) -> Traversal:
+    """A traversal of ``pipeline`` that goes on where :func:`state_of` says."""
+    shared, place = state
+    parts = reached(pipeline)
+    there, here = [name for name, _ in shared], [type(one).__name__ for one in parts]
+    if there != here:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"The iterator was saved over another dataset: that was made of {', '.join(there)}; "
+            f"this one is made of {', '.join(here)}. Build the dataset as it was.",
+        )
+    traversal = pipeline.iterate(run)
+    try:
+        traversal.restore(place)
+    except BaseException:
+        traversal.close()
+        raise
+    for one, (_, kept) in zip(parts, shared, strict=True):
+        one.restore(kept)
+    return traversal
+
+
+def not_saved(what: str, instead: str) -> UnimplementedError:
+    """The error of a traversal that cannot say where it stands."""
+    return UnimplementedError(None, None, f"{what} cannot be saved in a checkpoint: {instead}")

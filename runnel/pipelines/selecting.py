@@ -13,6 +13,7 @@ class Take(Pipeline):
 
     def __init__(self, source: Pipeline, count: int) -> None:
         self._source, self._count = source, count
+        self.sources = (self._source,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Taking(self._source.iterate(run), self._count)
@@ -30,12 +31,19 @@ class _Taking(Stage):
         self._left -= 1
         return element
 
+    def own_state(self) -> Any:
+        return self._left
+
+    def restore_own(self, state: Any) -> None:
+        self._left = state
+
 
 class Skip(Pipeline):
     """What follows the first elements; nothing if the number is negative."""
 
     def __init__(self, source: Pipeline, count: int) -> None:
         self._source, self._count = source, count
+        self.sources = (self._source,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Skipping(self._source.iterate(run), self._count, run)
@@ -57,6 +65,12 @@ class _Skipping(Stage):
             self._left -= 1
         return self.source.next()
 
+    def own_state(self) -> Any:
+        return self._left
+
+    def restore_own(self, state: Any) -> None:
+        self._left = state
+
 
 class Shard(Pipeline):
     """Every n-th element."""
@@ -67,6 +81,7 @@ class Shard(Pipeline):
                 None, None, f"index must be between 0 and {shards - 1} (currently {index})."
             )
         self._source, self._shards, self._index = source, shards, index
+        self.sources = (self._source,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Sharding(self._source.iterate(run), self._shards, self._index)
@@ -84,12 +99,19 @@ class _Sharding(Stage):
             if element is END or place % self._shards == self._index:
                 return element
 
+    def own_state(self) -> Any:
+        return self._place
+
+    def restore_own(self, state: Any) -> None:
+        self._place = state
+
 
 class Repeat(Pipeline):
     """All elements again and again: so many times, or for ever if the number is negative."""
 
     def __init__(self, source: Pipeline, count: int) -> None:
         self._source, self._count = source, count
+        self.sources = (self._source,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Repeating(self._source, self._count, run)
@@ -121,12 +143,23 @@ class _Repeating(Traversal):
         if current is not None:
             current.close()
 
+    def state(self) -> Any:
+        inner = None if self._current is None else self._current.state()
+        return [self._left, self._had_any, self._current is not None, inner]
+
+    def restore(self, state: Any) -> None:
+        self._left, self._had_any, is_open, inner = state
+        if is_open:
+            self._current = self._pipeline.iterate(self._run)
+            self._current.restore(inner)
+
 
 class Concatenate(Pipeline):
     """The elements of one pipeline, then those of another."""
 
     def __init__(self, sources: list[Pipeline]) -> None:
         self._sources = sources
+        self.sources = self._sources
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Concatenating(self._sources, run)
@@ -134,15 +167,17 @@ class Concatenate(Pipeline):
 
 class _Concatenating(Traversal):
     def __init__(self, sources: list[Pipeline], run: PipelineRun) -> None:
-        self._left, self._run = list(reversed(sources)), run
+        self._sources, self._run = sources, run
+        self._begun = 0
         self._current: Traversal | None = None
 
     def next(self) -> Any:
         while True:
             if self._current is None:
-                if not self._left:
+                if self._begun == len(self._sources):
                     return END
-                self._current = self._left.pop().iterate(self._run)
+                self._current = self._sources[self._begun].iterate(self._run)
+                self._begun += 1
             element = self._current.next()
             if element is not END:
                 return element
@@ -153,12 +188,23 @@ class _Concatenating(Traversal):
         if current is not None:
             current.close()
 
+    def state(self) -> Any:
+        inner = None if self._current is None else self._current.state()
+        return [self._begun, self._current is not None, inner]
+
+    def restore(self, state: Any) -> None:
+        self._begun, is_open, inner = state
+        if is_open:
+            self._current = self._sources[self._begun - 1].iterate(self._run)
+            self._current.restore(inner)
+
 
 class Zip(Pipeline):
     """Elements of several pipelines side by side, until one of them ends."""
 
     def __init__(self, sources: list[Pipeline]) -> None:
         self._sources = sources
+        self.sources = self._sources
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Zipping([source.iterate(run) for source in self._sources])
@@ -180,3 +226,10 @@ class _Zipping(Traversal):
     def close(self) -> None:
         for source in self._sources:
             source.close()
+
+    def state(self) -> Any:
+        return [source.state() for source in self._sources]
+
+    def restore(self, state: Any) -> None:
+        for source, its in zip(self._sources, state, strict=True):
+            source.restore(its)

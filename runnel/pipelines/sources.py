@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from runnel.graph.errors import InvalidArgumentError
-from runnel.pipelines.pipeline import END, Element, FromPython, Pipeline, PipelineRun, Traversal
+from runnel.pipelines.pipeline import (
+    END,
+    Element,
+    Indexed,
+    Pipeline,
+    PipelineRun,
+    Traversal,
+    not_saved,
+)
 
 
 class Tensors(Pipeline):
@@ -18,7 +26,7 @@ class Tensors(Pipeline):
         self._components = components
 
     def iterate(self, run: PipelineRun) -> Traversal:
-        return FromPython(iter([self._components]))
+        return Indexed(1, lambda place: self._components)
 
 
 class Slices(Pipeline):
@@ -36,14 +44,15 @@ class Slices(Pipeline):
         self._size = sizes.pop()
 
     def iterate(self, run: PipelineRun) -> Traversal:
-        return FromPython(map(list, zip(*map(_rows, self._components), strict=True)))
+        return Indexed(self._size, self._row)
 
-
-def _rows(component: np.ndarray) -> Any:
-    """The rows of an array, single strings as arrays too."""
-    if component.dtype != object or component.ndim > 1:
-        return component
-    return map(scalar, component)
+    def _row(self, place: int) -> Element:
+        return [
+            scalar(component[place])
+            if component.ndim == 1 and component.dtype == object
+            else component[place]
+            for component in self._components
+        ]
 
 
 def scalar(value: Any) -> np.ndarray:
@@ -64,13 +73,12 @@ class SparseRows(Pipeline):
         self._parts = (indices, values, shape)
 
     def iterate(self, run: PipelineRun) -> Traversal:
-        return FromPython(self._rows())
+        return Indexed(int(self._parts[2][0]), self._row)
 
-    def _rows(self) -> Iterator[Element]:
+    def _row(self, place: int) -> Element:
         indices, values, shape = self._parts
-        for row in range(int(shape[0])):
-            begin, end = np.searchsorted(indices[:, 0], [row, row + 1])
-            yield [indices[begin:end, 1:], values[begin:end], shape[1:]]
+        begin, end = np.searchsorted(indices[:, 0], [place, place + 1])
+        return [indices[begin:end, 1:], values[begin:end], shape[1:]]
 
 
 class Numbers(Pipeline):
@@ -80,10 +88,12 @@ class Numbers(Pipeline):
         if not step:
             raise InvalidArgumentError(None, None, "step must be a non-zero integer.")
         self._range, self._dtype = range(start, stop, step), dtype
+        # What len() refuses: a range may have more numbers than an index.
+        self._count = max(0, -((start - stop) // step))
 
     def iterate(self, run: PipelineRun) -> Traversal:
         kind: Any = self._dtype.type
-        return FromPython([kind(number)] for number in self._range)
+        return Indexed(self._count, lambda place: [kind(self._range[place])])
 
 
 class Generated(Pipeline):
@@ -108,3 +118,9 @@ class _Generation(Traversal):
 
     def close(self) -> None:
         self._draw = lambda: END
+
+    def state(self) -> Any:
+        raise not_saved(
+            "An iterator over Dataset.from_generator",
+            "where a Python generator stands is not known. Use from_tensor_slices, or files.",
+        )

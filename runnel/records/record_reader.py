@@ -114,6 +114,11 @@ class RecordReader:
         message = f"{self._path}: corrupted record at {self.offset}: {how}"
         return errors.DataLossError(None, None, message)
 
+    def seek(self, offset: int) -> None:
+        """Goes on with the record that begins at ``offset``."""
+        self.offset = offset
+        self._again()
+
     def close(self) -> None:
         """Closes the file."""
         self._file.close()

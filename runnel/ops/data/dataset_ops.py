@@ -10,9 +10,9 @@ import numpy as np
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.registry import OpDef, register_op
 from runnel.graph.shape_inference import scalar as scalar_shape
-from runnel.ops.queues.queue_ops import random_words
+from runnel.ops.queues.queue_ops import RandomWords
 from runnel.pipelines.batching import Batch, PaddedBatch, Unbatch, Window
-from runnel.pipelines.buffering import Cache, Prefetch, Shuffle, Words
+from runnel.pipelines.buffering import Cache, Prefetch, Shuffle
 from runnel.pipelines.choosing import Directed, IgnoreErrors
 from runnel.pipelines.files import Lines, Pieces, Records
 from runnel.pipelines.pipeline import Pipeline
@@ -235,20 +235,34 @@ def _(xp, source, size, shift, stride, drop_remainder):
     return scalar(Window(pipeline_of(source), *numbers, bool(drop_remainder)))
 
 
+class ShuffleSeeds:
+    """What the traversals of a shuffle draw with: other numbers for each, or the same."""
+
+    def __init__(self, seed: int, seed2: int, same: bool) -> None:
+        self._drawn = RandomWords(seed, seed2)
+        self._same: list[int] | None = None
+        if same:
+            drawn = self._drawn
+            self._same = [seed, seed2] if (seed, seed2) != (0, 0) else [drawn(), drawn()]
+
+    def __call__(self) -> RandomWords:
+        return RandomWords(*(self._same or (self._drawn(), self._drawn())))
+
+    def resumed(self, state: Any) -> RandomWords:
+        return RandomWords(*state)
+
+    def state(self) -> Any:
+        return [self._same, self._drawn.state()]
+
+    def restore(self, state: Any) -> None:
+        self._same, drawn = state
+        self._drawn = RandomWords(*drawn)
+
+
 @shuffle_op.kernel
 def _(xp, source, size, seed, seed2, *, reshuffle_each_iteration):
-    seeds = (number(seed), number(seed2))
-    drawn = random_words(*seeds)
-
-    def fresh() -> Words:
-        """What the next traversal draws with: other numbers each time, or the same."""
-        if not reshuffle_each_iteration and seeds != (0, 0):
-            return random_words(*seeds)
-        return random_words(drawn(), drawn())
-
-    if not reshuffle_each_iteration and seeds == (0, 0):
-        seeds = (drawn(), drawn())
-    return scalar(Shuffle(pipeline_of(source), number(size), fresh))
+    seeds = ShuffleSeeds(number(seed), number(seed2), not reshuffle_each_iteration)
+    return scalar(Shuffle(pipeline_of(source), number(size), seeds))
 
 
 @cache_op.kernel

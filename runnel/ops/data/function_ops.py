@@ -11,13 +11,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.registry import register_op
 from runnel.ops.data.dataset_ops import METADATA, TYPES, dataset_op, number, pipeline_of
 from runnel.pipelines.choosing import GroupByWindow, Scan, TakeWhile
-from runnel.pipelines.mapping import Filter, FlatMap, Interleave, Map, ParallelMap, reduced
-from runnel.pipelines.pipeline import Function, PipelineRun
+from runnel.pipelines.flattening import FlatMap, Interleave
+from runnel.pipelines.mapping import Filter, Map, ParallelMap, reduced
+from runnel.pipelines.pipeline import Element, Function, Pipeline, PipelineRun
 from runnel.pipelines.sources import Generated, scalar
 
 
@@ -87,11 +90,61 @@ def _found_again(operation: Operation, name: Any) -> GraphFunction:
     )
 
 
+class BoundFunction:
+    """A function of the graph with the values of what it captures, ready to be called."""
+
+    def __init__(self, waiter: Any, function: GraphFunction, captured: Sequence[Any]) -> None:
+        self._function, self._captured = function, list(captured)
+        self._call = waiter.subgraph(function.outputs, (*function.arguments, *function.captures))
+        self._texts = [i for i, out in enumerate(function.outputs) if out.dtype.name == "string"]
+
+    def __call__(self, element: Sequence[Any], /) -> Element:
+        made = self._call([*element, *self._captured])
+        for place in self._texts:
+            if not isinstance(made[place], np.ndarray):  # a kernel may give a string alone
+                made[place] = scalar(made[place])
+        return made
+
+    @property
+    def pipelines(self) -> list[Pipeline]:
+        captures = zip(self._function.captures, self._captured, strict=True)
+        return [pipeline_of(value) for tensor, value in captures if _is_dataset(tensor)]
+
+    @property
+    def state(self) -> str | None:
+        """The operation that makes what it gives depend on more than what it is given."""
+        seen: set[Operation] = set()
+        known = {tensor.op for tensor in (*self._function.arguments, *self._function.captures)}
+        left = [tensor.op for tensor in self._function.outputs]
+        while left:
+            op = left.pop()
+            if op in seen or op in known:
+                continue
+            seen.add(op)
+            if _keeps_state(op):
+                return f"{op.name!r} ({op.type})"
+            left += [tensor.op for tensor in op.inputs]
+            left += op.control_inputs
+        return None
+
+
+def _is_dataset(tensor: Tensor) -> bool:
+    return tensor.dtype.name == "variant" and tensor.op.type.endswith(("Dataset", "DatasetV2"))
+
+
+def _keeps_state(op: Operation) -> bool:
+    kind = op.op_def
+    if kind.name.startswith(("LookupTable", "HashTable")) or any(map(_is_dataset, op.outputs)):
+        return False
+    changes = bool(kind.variable or kind.updates or kind.overwrites or kind.random)
+    return changes or kind.blocking or kind.name in _PYTHON
+
+
+_PYTHON = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
+
+
 def _function(waiter: Any, operation: Operation, name: Any, captured: Sequence[Any]) -> Function:
-    found = function_named(operation, name)
-    call = waiter.subgraph(found.outputs, (*found.arguments, *found.captures))
-    held = list(captured)
-    return lambda element: call([*element, *held])
+    return BoundFunction(waiter, function_named(operation, name), captured)
 
 
 _INPUT = "input_dataset: variant, other_arguments: Targuments"
@@ -122,9 +175,17 @@ parallel_map_op = dataset_op(
     blocking=True,
 )
 flat_map_op = dataset_op("FlatMapDataset", _INPUT, [*_ATTRS, METADATA], blocking=True)
-interleave_op = dataset_op(
-    "InterleaveDataset",
-    f"{_INPUT}, cycle_length: int64, block_length: int64",
+_TURNS = f"{_INPUT}, cycle_length: int64, block_length: int64"
+interleave_op = dataset_op("InterleaveDataset", _TURNS, [*_ATTRS, METADATA], blocking=True)
+parallel_interleave_v2_op = dataset_op(
+    "ParallelInterleaveDatasetV2",
+    f"{_TURNS}, num_parallel_calls: int64",
+    [*_ATTRS, "sloppy: bool = false", METADATA],
+    blocking=True,
+)
+parallel_interleave_op = dataset_op(
+    "ParallelInterleaveDataset",
+    f"{_TURNS}, sloppy: bool, buffer_output_elements: int64, prefetch_input_elements: int64",
     [*_ATTRS, METADATA],
     blocking=True,
 )
@@ -161,10 +222,8 @@ def _(xp, source, captured, *, waiter, operation, f):
 
 @parallel_map_op.kernel
 def _(xp, source, captured, calls, *, waiter, operation, f):
-    count = number(calls)
     function = _function(waiter, operation, f, captured)
-    chosen = (os.cpu_count() or 1) if count == -1 else count
-    return (scalar(ParallelMap(pipeline_of(source), function, chosen)),)
+    return (scalar(ParallelMap(pipeline_of(source), function, _parallel(number(calls)))),)
 
 
 @flat_map_op.kernel
@@ -176,6 +235,33 @@ def _(xp, source, captured, *, waiter, operation, f):
 def _(xp, source, captured, cycle, block, *, waiter, operation, f):
     function = _function(waiter, operation, f, captured)
     return (scalar(Interleave(pipeline_of(source), function, number(cycle), number(block))),)
+
+
+@parallel_interleave_v2_op.kernel
+def _(xp, source, captured, cycle, block, calls, *, waiter, operation, f, sloppy):
+    function = _function(waiter, operation, f, captured)
+    turns = (number(cycle), number(block))
+    chosen = _parallel(number(calls))
+    if chosen > turns[0]:
+        raise InvalidArgumentError(
+            None, None, "num_parallel_calls must less than or equal to cycle_length."
+        )
+    made = Interleave(pipeline_of(source), function, *turns, (chosen, turns[1]), sloppy)
+    return (scalar(made),)
+
+
+@parallel_interleave_op.kernel
+def _(xp, source, captured, cycle, block, sloppy, buffered, opened, *, waiter, operation, f):
+    function = _function(waiter, operation, f, captured)
+    turns = (number(cycle), number(block))
+    ahead = (turns[0], max(1, number(buffered)))
+    made = Interleave(pipeline_of(source), function, *turns, ahead, bool(sloppy))
+    return (scalar(made),)
+
+
+def _parallel(calls: int) -> int:
+    """How many calls there are at the same time; -1 leaves it to us."""
+    return (os.cpu_count() or 1) if calls == -1 else calls
 
 
 @filter_op.kernel

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
 
+from runnel.checkpoint.element_bytes import StoredVariant
+from runnel.graph.errors import FailedPreconditionError, InvalidArgumentError
+from runnel.graph.operation import Operation, Tensor
 from runnel.graph.registry import register_op
 from runnel.ops.data.dataset_ops import TYPES, pipeline_of
 from runnel.ops.data.function_ops import function_named
 from runnel.ops.queues.queue_ops import denoted
 from runnel.pipelines.iterator_state import IteratorState, iterator_of
 from runnel.pipelines.sources import scalar
+
+logger = logging.getLogger("runnel")
 
 
 def _op(name: str, inputs: str = "", outputs: str = "", attrs: Any = ()) -> Any:
@@ -44,6 +50,13 @@ from_string_op = _op(
 from_string_v2_op = _op(
     "IteratorFromStringHandleV2", "string_handle: string", "resource_handle: resource", _ANY
 )
+serialize_op = _op(
+    "SerializeIterator",
+    "resource_handle: resource",
+    "serialized: variant",
+    ["external_state_policy: int = 0"],
+)
+deserialize_op = _op("DeserializeIterator", "resource_handle: resource, serialized: variant")
 for _made in (iterator_op, iterator_v2_op, one_shot_op):
     _made.shape(lambda: ())
 for _made in (to_string_op, from_string_op, from_string_v2_op):
@@ -82,6 +95,76 @@ for _made in (next_op, next_sync_op):
     @_made.kernel
     def _(xp, iterator, *, waiter):
         return denoted(iterator, IteratorState).next(waiter.require_time)
+
+
+EXTERNAL_STATE_POLICIES = ("warn", "ignore", "fail")
+"""What is done about state that an iterator's functions use, by the number of the attribute."""
+
+serialize_op.shape(lambda iterator: (None,))
+
+
+@serialize_op.kernel
+def _(xp, iterator, *, waiter, external_state_policy):
+    policy = EXTERNAL_STATE_POLICIES[external_state_policy]
+
+    def states_outside(operation: str) -> None:
+        said = (
+            f"A function of the dataset uses state that is not saved with the iterator: {operation}"
+        )
+        if policy == "fail":
+            raise FailedPreconditionError(
+                None, None, f"{said}. Remove it, or give external_state_policy='ignore'."
+            )
+        if policy == "warn":
+            logger.warning("%s.", said)
+
+    saved = denoted(iterator, IteratorState).save(waiter.require_time, states_outside)
+    out = np.empty(1, object)
+    out[0] = StoredVariant("runnel::Iterator", saved)
+    return (out,)
+
+
+@deserialize_op.kernel
+def _(xp, iterator, serialized, *, waiter, operation):
+    state = denoted(iterator, IteratorState)
+    values = np.asarray(serialized, object).reshape(-1)
+    if len(values) != 1 or not isinstance(values[0], StoredVariant):
+        raise InvalidArgumentError(
+            None, None, "A saved iterator is expected here, as SerializeIterator gives it."
+        )
+    if not state.is_started:
+        dataset = _dataset_of(operation.inputs[0].op)
+        if dataset is not None:
+            (made,) = waiter.subgraph((dataset,), ())(())
+            state.start(pipeline_of(made), waiter.require_time, again=False)
+    state.restore(values[0].metadata, waiter.require_time)
+    return ()
+
+
+def _dataset_of(iterator: Operation) -> Tensor | None:
+    """The dataset that an iterator is begun with, if there is one only, and it needs no feed."""
+    begins = [
+        op
+        for op in iterator.graph.get_operations()
+        if op.type == "MakeIterator" and op.inputs[1].op is iterator
+    ]
+    if len(begins) != 1 or needs_a_feed(begins[0].inputs[0]):
+        return None
+    return begins[0].inputs[0]
+
+
+def needs_a_feed(tensor: Tensor) -> bool:
+    """Whether a placeholder is needed to compute ``tensor``."""
+    seen: set[Operation] = set()
+    left = [tensor.op]
+    while left:
+        op = left.pop()
+        if op not in seen:
+            seen.add(op)
+            if op.type in ("Placeholder", "PlaceholderV2"):
+                return True
+            left += [one.op for one in op.inputs]
+    return False
 
 
 @to_string_op.kernel

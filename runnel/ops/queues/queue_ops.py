@@ -147,27 +147,42 @@ def _make_shuffle(name: str, operation: Operation) -> Queue:
             None,
             f"min_after_dequeue {minimum} must be at least 0 and less than the capacity {capacity}",
         )
-    elements = Shuffled(random_words(attrs["seed"], attrs["seed2"]))
+    elements = Shuffled(RandomWords(attrs["seed"], attrs["seed2"]))
     return Queue("RandomShuffleQueue", name, capacity, types, shapes, elements, minimum)
 
 
-def random_words(seed: int, seed2: int) -> Callable[[], int]:
-    """A source of 32 random bits at a time, those that TensorFlow's queues draw.
+class RandomWords:
+    """A source of 32 random bits at a time, those that TensorFlow's queues and shuffles draw.
 
-    Two zeros: the source begins anywhere.
+    Two zeros: the source begins anywhere. ``drawn`` words are passed over.
     """
-    if seed == 0 and seed2 == 0:
-        seed, seed2 = (int.from_bytes(os.urandom(8), "little") for _ in range(2))
-    stream = PhiloxStream.from_seeds(seed, seed2)
 
-    def words() -> Any:
-        position = stream
-        while True:
-            drawn = words_at(np, position.words(), np.arange(_DRAWN_AT_ONCE, dtype=np.uint32))
-            yield from np.stack(drawn, axis=-1).ravel().tolist()
-            position = position.skip(_DRAWN_AT_ONCE)
+    def __init__(self, seed: int, seed2: int, drawn: int = 0) -> None:
+        if seed == 0 and seed2 == 0:
+            seed, seed2 = (int.from_bytes(os.urandom(8), "little") for _ in range(2))
+        self._seeds = (seed, seed2)
+        blocks, self._place = divmod(drawn, 4 * _DRAWN_AT_ONCE)
+        self._stream = PhiloxStream.from_seeds(seed, seed2).skip(blocks * _DRAWN_AT_ONCE)
+        self._before = blocks * 4 * _DRAWN_AT_ONCE
+        self._block = self._drawn()
 
-    return words().__next__
+    def _drawn(self) -> list[int]:
+        drawn = words_at(np, self._stream.words(), np.arange(_DRAWN_AT_ONCE, dtype=np.uint32))
+        return np.stack(drawn, axis=-1).ravel().tolist()
+
+    def __call__(self) -> int:
+        place = self._place
+        if place == len(self._block):
+            self._before += place
+            self._stream = self._stream.skip(_DRAWN_AT_ONCE)
+            self._block = self._drawn()
+            place = 0
+        self._place = place + 1
+        return self._block[place]
+
+    def state(self) -> list[int]:
+        """The arguments that make a source which goes on from here."""
+        return [*self._seeds, self._before + self._place]
 
 
 fifo_op = _queue_op("FIFOQueue", _make_fifo)
