@@ -245,7 +245,10 @@ class Dataset:
         return self._with(dataset_ops.shard_op, shards, place)
 
     def cache(self, filename: Any = "") -> Dataset:
-        """The same elements; after the first time, out of memory."""
+        """The same elements; after the first time, out of memory, or the file ``filename.cache``.
+
+        The file appears when all elements have been made, and serves later processes too.
+        """
         return self._with(dataset_ops.cache_op, convert_to_tensor(filename, dtypes.string))
 
     def prefetch(self, buffer_size: Any) -> Dataset:

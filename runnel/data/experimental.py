@@ -8,40 +8,105 @@ from typing import Any
 import numpy as np
 
 from runnel.data.dataset import AUTOTUNE, Dataset
+from runnel.data.element_structure import SparsePlace, TensorPlace
 from runnel.data.grouping import (
+    Reducer,
     bucket_by_sequence_length,
     choose_from_datasets,
+    dense_to_sparse_batch,
+    group_by_reducer,
     group_by_window,
     ignore_errors,
+    rejection_resample,
     sample_from_datasets,
     scan,
     take_while,
+    unique,
 )
 from runnel.data.iterator_checkpoints import (
     CheckpointInputPipelineHook,
     make_saveable_from_iterator,
 )
+from runnel.data.optional import Optional, get_next_as_optional
+from runnel.data.options import (
+    DistributeOptions,
+    MapVectorizationOptions,
+    OptimizationOptions,
+    ThreadingOptions,
+)
+from runnel.data.tables import (
+    CsvDataset,
+    RandomDataset,
+    SqlDataset,
+    make_batched_features_dataset,
+    make_csv_dataset,
+)
+from runnel.data.whole import (
+    INFINITE_CARDINALITY,
+    UNKNOWN_CARDINALITY,
+    cardinality,
+    copy_to_device,
+    from_variant,
+    get_single_element,
+    get_structure,
+    parse_example_dataset,
+    prefetch_to_device,
+    to_variant,
+)
+from runnel.data.whole import DatasetRecordWriter as TFRecordWriter
 from runnel.graph import dtypes
 from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.dtypes import as_dtype
+from runnel.graph.shapes import TensorShape
 from runnel.ops.data import function_ops
 
 __all__ = [
     "AUTOTUNE",
     "CheckpointInputPipelineHook",
     "Counter",
+    "CsvDataset",
+    "DistributeOptions",
+    "INFINITE_CARDINALITY",
+    "MapVectorizationOptions",
+    "OptimizationOptions",
+    "Optional",
+    "RandomDataset",
+    "Reducer",
+    "SparseTensorStructure",
+    "SqlDataset",
+    "TFRecordWriter",
+    "TensorStructure",
+    "ThreadingOptions",
+    "UNKNOWN_CARDINALITY",
     "bucket_by_sequence_length",
+    "cardinality",
     "choose_from_datasets",
+    "copy_to_device",
+    "dense_to_sparse_batch",
     "enumerate_dataset",
+    "from_variant",
+    "get_next_as_optional",
+    "get_single_element",
+    "get_structure",
+    "group_by_reducer",
     "group_by_window",
     "ignore_errors",
+    "make_batched_features_dataset",
+    "make_csv_dataset",
     "make_saveable_from_iterator",
     "map_and_batch",
+    "map_and_batch_with_legacy_function",
     "parallel_interleave",
+    "parse_example_dataset",
+    "prefetch_to_device",
+    "rejection_resample",
     "sample_from_datasets",
     "scan",
     "shuffle_and_repeat",
     "take_while",
+    "to_variant",
     "unbatch",
+    "unique",
 ]
 
 Transformation = Callable[[Dataset], Dataset]
@@ -78,6 +143,19 @@ def map_and_batch(
         return dataset.map(map_func, num_parallel_calls=calls).batch(batch_size, drop_remainder)
 
     return transformed
+
+
+map_and_batch_with_legacy_function = map_and_batch
+
+
+def TensorStructure(dtype: Any, shape: Any) -> TensorPlace:  # noqa: N802 (TensorFlow's name)
+    """The structure of elements that are tensors of a type and shape."""
+    return TensorPlace(as_dtype(dtype), TensorShape(shape)._dims)
+
+
+def SparseTensorStructure(dtype: Any, shape: Any) -> SparsePlace:  # noqa: N802 (likewise)
+    """The structure of elements that are sparse tensors of a type and shape."""
+    return SparsePlace(as_dtype(dtype), TensorShape(shape)._dims)
 
 
 def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> Transformation:

@@ -10,6 +10,7 @@ import numpy as np
 from runnel.data.dataset import Dataset
 from runnel.data.element_structure import (
     DatasetPlace,
+    SparsePlace,
     TensorPlace,
     as_elements,
     component_attrs,
@@ -22,12 +23,15 @@ from runnel.data.traced_function import trace
 from runnel.graph import dtypes
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.registry import get_op_def
+from runnel.graph.shapes import TensorShape
 from runnel.ops.array_shape import reshape
+from runnel.ops.array_shape import size as array_size
 from runnel.ops.casting import cast
-from runnel.ops.data import dataset_ops, function_ops
+from runnel.ops.data import collecting_ops, dataset_ops, function_ops
 from runnel.ops.gather import gather
-from runnel.ops.reduce_functions import reduce_min
-from runnel.ops.sampling.random import multinomial
+from runnel.ops.one_hot import one_hot
+from runnel.ops.reduce_functions import reduce_max, reduce_min, reduce_sum
+from runnel.ops.sampling.random import multinomial, random_uniform
 from runnel.ops.selection import where
 
 Transformation = Callable[[Dataset], Dataset]
@@ -147,6 +151,121 @@ def bucket_by_sequence_length(
         return group.padded_batch(size_of(key), shapes, padding_values, drop_remainder)
 
     return group_by_window(bucket, batched, window_size_func=size_of)
+
+
+class Reducer:
+    """How the elements of a key become one: begun, gone over one by one, finished.
+
+    Example:
+        >>> total = tf.data.experimental.Reducer(
+        ...     lambda key: np.int64(0), lambda sum, n: sum + n, lambda sum: sum)
+        >>> dataset.apply(tf.data.experimental.group_by_reducer(lambda n: n % 2, total))
+    """
+
+    def __init__(
+        self,
+        init_func: Callable[..., Any],
+        reduce_func: Callable[..., Any],
+        finalize_func: Callable[..., Any],
+    ) -> None:
+        self.init_func = init_func
+        self.reduce_func = reduce_func
+        self.finalize_func = finalize_func
+
+
+def group_by_reducer(key_func: Callable[..., Any], reducer: Reducer) -> Transformation:
+    """For each key, in their order, what ``reducer`` makes of all its elements."""
+
+    def transformed(dataset: Dataset) -> Dataset:
+        key = trace(lambda *e: cast(key_func(*e), dtypes.int64), [dataset._structure], "key")
+        begin = trace(reducer.init_func, [_KEY], "init")
+        state = begin.structure
+        reduce = trace(reducer.reduce_func, [state, dataset._structure], "reduce")
+        kinds = [[place.type for place in flatten(s)] for s in (state, reduce.structure)]
+        if kinds[0] != kinds[1]:
+            raise TypeError(
+                f"The element types for the new state must match the initial state. Expected "
+                f"{kinds[0]}; got {kinds[1]}."
+            )
+        finish = trace(reducer.finalize_func, [state], "finalize")
+        functions = (key, begin, reduce, finish)
+        return dataset._with(
+            collecting_ops.group_by_reducer_op,
+            *[list(function.captures) for function in functions],
+            structure=finish.structure,
+            key_func=key.attr,
+            init_func=begin.attr,
+            reduce_func=reduce.attr,
+            finalize_func=finish.attr,
+        )
+
+    return transformed
+
+
+def unique() -> Transformation:
+    """The elements, each one tensor, that no earlier one is equal to."""
+    return lambda dataset: dataset._with(collecting_ops.unique_op)
+
+
+def dense_to_sparse_batch(batch_size: Any, row_shape: Any) -> Transformation:
+    """``batch_size`` tensors, which may differ in shape, as the rows of a sparse tensor."""
+    row = TensorShape(row_shape)
+
+    def transformed(dataset: Dataset) -> Dataset:
+        place = dataset._structure
+        if type(place) is not TensorPlace:
+            raise TypeError(
+                "DenseToSparseDataset requires an input whose elements have a single component, "
+                f"whereas the input has {dataset.output_types}"
+            )
+        dims = row._dims
+        assert dims is not None, "a row has a rank"
+        return dataset._with(
+            collecting_ops.sparse_batch_op,
+            convert_to_tensor(batch_size, dtypes.int64),
+            convert_to_tensor(np.array([-1 if d is None else d for d in dims], np.int64)),
+            structure=SparsePlace(place.dtype, (None, *dims)),
+        )
+
+    return transformed
+
+
+def rejection_resample(
+    class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None, seed: Any = None
+) -> Transformation:
+    """Pairs of a class and an element, of which so many are dropped that classes are as wanted.
+
+    ``class_func`` gives the class of an element, ``target_dist`` the share wanted of each class,
+    ``initial_dist`` the share that each has; without it, the shares are estimated on the way.
+    """
+    target = cast(convert_to_tensor(target_dist), dtypes.float32)
+    tiny = np.finfo(np.float32).tiny
+
+    def transformed(dataset: Dataset) -> Dataset:
+        labelled = dataset.map(
+            lambda *e: (cast(class_func(*e), dtypes.int64), e[0] if len(e) == 1 else e)
+        )
+        if initial_dist is None:
+            # Begun with a few that were not seen, so that no class is impossible.
+            begin = 10 * target + tiny
+
+            def counted(counts: Any, label: Any, *rest: Any) -> Any:
+                now = counts + one_hot(label, array_size(target), dtype=dtypes.float32)
+                return now, (now / reduce_sum(now), label, rest[0] if len(rest) == 1 else rest)
+
+            shared = labelled.apply(scan(begin, lambda s, e: counted(s, e[0], e[1])))
+        else:
+            initial = cast(convert_to_tensor(initial_dist), dtypes.float32)
+            shared = labelled.map(lambda label, e: (initial, label, e))
+
+        def accepted(shares: Any, label: Any, element: Any) -> Any:
+            ratios = target / (shares + tiny)
+            chance = gather(ratios, label) / reduce_max(ratios)
+            return random_uniform([], seed=seed) < chance
+
+        return shared.filter(accepted).map(lambda shares, label, element: (label, element))
+
+    return transformed
 
 
 def ignore_errors() -> Transformation:

@@ -16,6 +16,71 @@ _NAMES = (
 )
 
 
+class _Group:
+    """Options of one kind; those that are not set are None."""
+
+    _names: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        for name in self._names:
+            setattr(self, name, None)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._names:
+            raise AttributeError(
+                f"Cannot set the property {name} on {type(self).__name__}, which has "
+                f"{', '.join(self._names)}."
+            )
+        super().__setattr__(name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    def __hash__(self) -> int:
+        return hash(str(vars(self)))
+
+
+class DistributeOptions(_Group):
+    """How a dataset is shared among workers."""
+
+    _names = ("auto_shard", "num_devices")
+
+
+class MapVectorizationOptions(_Group):
+    """Whether maps before batches are made into maps of batches."""
+
+    _names = ("enabled", "use_choose_fastest")
+
+
+class OptimizationOptions(_Group):
+    """Which rewrites of datasets TensorFlow makes."""
+
+    _names = (
+        "apply_default_optimizations",
+        "autotune",
+        "autotune_algorithm",
+        "autotune_buffers",
+        "autotune_cpu_budget",
+        "filter_fusion",
+        "filter_with_random_uniform_fusion",
+        "hoist_random_uniform",
+        "map_and_batch_fusion",
+        "map_and_filter_fusion",
+        "map_fusion",
+        "map_parallelization",
+        "map_vectorization",
+        "noop_elimination",
+        "parallel_batch",
+        "shuffle_and_repeat_fusion",
+    )
+
+
+class ThreadingOptions(_Group):
+    """How many threads run a dataset."""
+
+    _names = ("max_intra_op_parallelism", "private_threadpool_size")
+
+
 class Options:
     """Options of TensorFlow's; none changes the elements, and none is needed here.
 

@@ -44,6 +44,11 @@ def stacked(values: list[Any], place: int) -> np.ndarray:
     return np.stack(values) if shape else np.array(values, dtype)
 
 
+def batches(count: int, size: int, drop_remainder: bool) -> int:
+    """How many batches ``count`` elements make."""
+    return count if count < 0 else count // size if drop_remainder else -(-count // size)
+
+
 class Batch(Pipeline):
     """So many elements stacked; at the end maybe fewer."""
 
@@ -54,6 +59,9 @@ class Batch(Pipeline):
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Batching(self._source.iterate(run), self._size, self._drop, run)
+
+    def cardinality(self) -> int:
+        return batches(self._source.cardinality(), self._size, self._drop)
 
 
 class _Batching(Stage):
@@ -109,6 +117,9 @@ class PaddedBatch(Pipeline):
         return _PaddedBatching(
             self._source.iterate(run), self._size, self._drop, run, self._shapes, self._fillings
         )
+
+    def cardinality(self) -> int:
+        return batches(self._source.cardinality(), self._size, self._drop)
 
 
 class _PaddedBatching(_Batching):
@@ -211,6 +222,9 @@ class Kept(Pipeline):
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return Indexed(len(self.elements), self.elements.__getitem__)
+
+    def cardinality(self) -> int:
+        return len(self.elements)
 
 
 class Window(Pipeline):

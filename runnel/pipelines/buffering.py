@@ -11,7 +11,15 @@ import numpy as np
 
 from runnel.graph.errors import InvalidArgumentError
 from runnel.pipelines.mapping import LOOK_SECONDS
-from runnel.pipelines.pipeline import END, Element, Pipeline, PipelineRun, Stage, Traversal
+from runnel.pipelines.pipeline import (
+    END,
+    Element,
+    Pipeline,
+    PipelineRun,
+    SameNumber,
+    Stage,
+    Traversal,
+)
 
 
 class Words(Protocol):
@@ -38,7 +46,7 @@ class Seeds(Protocol):
         """Goes on where another stood."""
 
 
-class Shuffle(Pipeline):
+class Shuffle(SameNumber):
     """Elements in a random order: each is drawn from a buffer of so many."""
 
     def __init__(self, source: Pipeline, size: int, seeds: Seeds) -> None:
@@ -101,7 +109,7 @@ class _Shuffling(Stage):
         self._words = self._seeds.resumed(words)
 
 
-class Cache(Pipeline):
+class Cache(SameNumber):
     """Elements that are made once: when all have been, they come out of memory."""
 
     def __init__(self, source: Pipeline) -> None:
@@ -165,7 +173,7 @@ class _Caching(Traversal):
             self._source.restore(source)
 
 
-class Prefetch(Pipeline):
+class Prefetch(SameNumber):
     """Elements that a thread of the traversal makes ahead, as many as its buffer holds.
 
     With ``permits`` the thread makes an element only while it has one of them; ``arrived`` is set

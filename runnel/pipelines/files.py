@@ -145,6 +145,41 @@ class _LineReader:
         self._file.close()
 
 
+class CsvLines(_Files):
+    """The records of files of comma-separated values: lines, which go on within quotes."""
+
+    def __init__(self, paths: list[str], compression: str, header: bool, quotes: bool) -> None:
+        super().__init__(paths, compression)
+        self._how = (header, quotes)
+
+    def open(self, path: str) -> FileElements:
+        return _CsvReader(_opened(path, self.compression), path, *self._how)
+
+
+class _CsvReader(_LineReader):
+    def __init__(self, file: Any, path: str, header: bool, quotes: bool) -> None:
+        super().__init__(file, path)
+        self._header, self._quotes = header, quotes
+
+    def __next__(self) -> bytes:
+        if self._header:
+            self._header = False
+            self._record()
+        while not (record := self._record()):
+            pass  # empty lines are not records
+        return record
+
+    def _record(self) -> bytes:
+        record = super().__next__()
+        while self._quotes and record.count(b'"') % 2:
+            record += b"\n" + super().__next__()
+        return record
+
+    def seek(self, offset: int) -> None:
+        super().seek(offset)
+        self._header = self._header and not offset
+
+
 def _opened(path: str, compression: str) -> Any:
     file = open_binary(path)
     if not compression:

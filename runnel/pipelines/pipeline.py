@@ -36,6 +36,10 @@ END: Any = type("End", (), {"__repr__": lambda self: "END"})()
 """What a traversal gives when it has no more elements."""
 
 
+INFINITE = -1
+UNKNOWN = -2
+
+
 class PipelineRun:
     """One use of a pipeline: what the traversals in it share."""
 
@@ -75,12 +79,23 @@ class Pipeline:
         """A traversal from the first element on."""
         raise NotImplementedError
 
+    def cardinality(self) -> int:
+        """How many elements there are, as far as that is known without making them."""
+        return UNKNOWN
+
     def state(self) -> Any:
         """What its traversals share and change."""
         return None
 
     def restore(self, state: Any) -> None:
         """Takes over what another pipeline's traversals shared."""
+
+
+class SameNumber(Pipeline):
+    """A pipeline with as many elements as its only source."""
+
+    def cardinality(self) -> int:
+        return self.sources[0].cardinality()
 
 
 class Stage(Traversal):

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from runnel.graph.errors import InvalidArgumentError
-from runnel.pipelines.pipeline import END, Pipeline, PipelineRun, Stage, Traversal
+from runnel.pipelines.pipeline import (
+    END,
+    INFINITE,
+    UNKNOWN,
+    Pipeline,
+    PipelineRun,
+    Stage,
+    Traversal,
+)
 
 
 class Take(Pipeline):
@@ -17,6 +25,12 @@ class Take(Pipeline):
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Taking(self._source.iterate(run), self._count)
+
+    def cardinality(self) -> int:
+        count = self._source.cardinality()
+        if self._count < 0 or count == UNKNOWN:
+            return count
+        return self._count if count == INFINITE else min(count, self._count)
 
 
 class _Taking(Stage):
@@ -47,6 +61,12 @@ class Skip(Pipeline):
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Skipping(self._source.iterate(run), self._count, run)
+
+    def cardinality(self) -> int:
+        count = self._source.cardinality()
+        if self._count < 0:
+            return 0
+        return count if count < 0 else max(0, count - self._count)
 
 
 class _Skipping(Stage):
@@ -86,6 +106,10 @@ class Shard(Pipeline):
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Sharding(self._source.iterate(run), self._shards, self._index)
 
+    def cardinality(self) -> int:
+        count = self._source.cardinality()
+        return count if count < 0 else (count + self._shards - 1 - self._index) // self._shards
+
 
 class _Sharding(Stage):
     def __init__(self, source: Traversal, shards: int, index: int) -> None:
@@ -115,6 +139,14 @@ class Repeat(Pipeline):
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Repeating(self._source, self._count, run)
+
+    def cardinality(self) -> int:
+        count = self._source.cardinality()
+        if not count or not self._count:
+            return 0
+        if self._count < 0 or count == INFINITE:
+            return INFINITE
+        return count if count == UNKNOWN else count * self._count
 
 
 class _Repeating(Traversal):
@@ -164,6 +196,10 @@ class Concatenate(Pipeline):
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Concatenating(self._sources, run)
 
+    def cardinality(self) -> int:
+        counts = [source.cardinality() for source in self._sources]
+        return INFINITE if INFINITE in counts else UNKNOWN if UNKNOWN in counts else sum(counts)
+
 
 class _Concatenating(Traversal):
     def __init__(self, sources: list[Pipeline], run: PipelineRun) -> None:
@@ -208,6 +244,12 @@ class Zip(Pipeline):
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Zipping([source.iterate(run) for source in self._sources])
+
+    def cardinality(self) -> int:
+        counts = [source.cardinality() for source in self._sources]
+        if UNKNOWN in counts:
+            return UNKNOWN
+        return min((count for count in counts if count != INFINITE), default=INFINITE)
 
 
 class _Zipping(Traversal):

@@ -10,6 +10,7 @@ import numpy as np
 from runnel.graph.errors import InvalidArgumentError
 from runnel.pipelines.pipeline import (
     END,
+    INFINITE,
     Element,
     Indexed,
     Pipeline,
@@ -28,6 +29,9 @@ class Tensors(Pipeline):
     def iterate(self, run: PipelineRun) -> Traversal:
         return Indexed(1, lambda place: self._components)
 
+    def cardinality(self) -> int:
+        return 1
+
 
 class Slices(Pipeline):
     """An element for each row of the components."""
@@ -45,6 +49,9 @@ class Slices(Pipeline):
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return Indexed(self._size, self._row)
+
+    def cardinality(self) -> int:
+        return self._size
 
     def _row(self, place: int) -> Element:
         return [
@@ -73,7 +80,10 @@ class SparseRows(Pipeline):
         self._parts = (indices, values, shape)
 
     def iterate(self, run: PipelineRun) -> Traversal:
-        return Indexed(int(self._parts[2][0]), self._row)
+        return Indexed(self.cardinality(), self._row)
+
+    def cardinality(self) -> int:
+        return int(self._parts[2][0])
 
     def _row(self, place: int) -> Element:
         indices, values, shape = self._parts
@@ -94,6 +104,36 @@ class Numbers(Pipeline):
     def iterate(self, run: PipelineRun) -> Traversal:
         kind: Any = self._dtype.type
         return Indexed(self._count, lambda place: [kind(self._range[place])])
+
+    def cardinality(self) -> int:
+        return self._count
+
+
+class RandomNumbers(Pipeline):
+    """Random numbers without end; ``words(*state)`` makes a source of them."""
+
+    def __init__(self, words: Callable[..., Any], state: list[int]) -> None:
+        self._words, self._state = words, state
+
+    def iterate(self, run: PipelineRun) -> Traversal:
+        return _Drawing(self._words, self._state)
+
+    def cardinality(self) -> int:
+        return INFINITE
+
+
+class _Drawing(Traversal):
+    def __init__(self, words: Callable[..., Any], state: list[int]) -> None:
+        self._make, self._words = words, words(*state)
+
+    def next(self) -> Any:
+        return [np.int64(self._words())]
+
+    def state(self) -> Any:
+        return self._words.state()
+
+    def restore(self, state: Any) -> None:
+        self._words = self._make(*state)
 
 
 class Generated(Pipeline):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import gzip
+import sqlite3
 
 import numpy as np
 import pytest
@@ -216,6 +218,51 @@ PIPELINES = {
         [D(tf).range(3), D(tf).range(10, 20)],
         D(tf).from_tensor_slices(np.array([0, 1, 1, 0, 0, 0, 1])),
     ),
+    "unique": lambda tf: D(tf).range(9).map(lambda n: n % 4).apply(tf.data.experimental.unique()),
+    "unique strings": lambda tf: (
+        D(tf).from_tensor_slices(["a", "b", "a", "c"]).apply(tf.data.experimental.unique())
+    ),
+    "dense to sparse": lambda tf: ragged(tf).apply(
+        tf.data.experimental.dense_to_sparse_batch(2, [None])
+    ),
+    "dense to sparse of a shape": lambda tf: ragged(tf).apply(
+        tf.data.experimental.dense_to_sparse_batch(3, [6])
+    ),
+    "reduced by key": lambda tf: (
+        D(tf)
+        .range(10)
+        .apply(
+            tf.data.experimental.group_by_reducer(
+                lambda n: n % 3,
+                tf.data.experimental.Reducer(
+                    lambda key: (key * 100, np.int64(0)),
+                    lambda state, n: (state[0] + n, state[1] + 1),
+                    lambda total, count: {"mean": total / count, "count": count},
+                ),
+            )
+        )
+    ),
+    "random numbers": lambda tf: tf.data.experimental.RandomDataset(7).take(5),
+    "parallel interleave of threads": lambda tf: (
+        D(tf)
+        .range(6)
+        .interleave(lambda n: D(tf).range(n).map(lambda k: 10 * n + k), 3, 2, num_parallel_calls=2)
+    ),
+    "older parallel interleave": lambda tf: (
+        D(tf)
+        .range(6)
+        .apply(
+            tf.data.experimental.parallel_interleave(
+                lambda n: D(tf).range(n).map(lambda k: 10 * n + k), 2, 3
+            )
+        )
+    ),
+    "text as numbers": lambda tf: D(tf).range(5).map(tf.as_string).batch(2),
+    "fixed distribution": lambda tf: (
+        D(tf)
+        .range(6)
+        .apply(tf.data.experimental.rejection_resample(lambda n: n % 2, [0.5, 0.5], [0.5, 0.5]))
+    ),
     "counter": lambda tf: tf.data.experimental.Counter(3, 2).take(4),
     "tensor arguments": lambda tf: (
         D(tf)
@@ -272,6 +319,95 @@ def test_files(tmp_path):
             elements(tf, lambda tf, which=which: build(tf, which)) for tf in (runnel, reference)
         ]
         assert_same_values(*found)
+
+
+def test_tables(tmp_path):
+    people = tmp_path / "people.csv"
+    people.write_text('name,age,score\n"a, ""b""",1,1.5\nc,,2.5\n"d\ne",3,\n')
+    database = str(tmp_path / "numbers.db")
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE TABLE t (n INTEGER, x REAL, s TEXT)")
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", [(1, 0.5, "a"), (2, 1.5, None)])
+        connection.commit()
+
+    def build(tf, which):
+        more = tf.data.experimental
+        return {
+            "csv": lambda: more.CsvDataset([str(people)] * 2, [tf.string, [7], [0.5]], header=True),
+            "columns": lambda: more.CsvDataset(
+                str(people), [tf.string, [0.5]], header=True, select_cols=[0, 2]
+            ),
+            "named": lambda: more.make_csv_dataset(
+                str(people), 2, label_name="age", num_epochs=1, shuffle=False
+            ),
+            "chosen": lambda: more.make_csv_dataset(
+                str(people), 2, select_columns=["name", "score"], num_epochs=2, shuffle=False
+            ),
+            "sql": lambda: more.SqlDataset(
+                "sqlite", database, "SELECT * FROM t ORDER BY n", (tf.int32, tf.float64, tf.string)
+            ),
+        }[which]()
+
+    for which in ("csv", "columns", "named", "chosen", "sql"):
+        found = [
+            elements(tf, lambda tf, which=which: build(tf, which)) for tf in (runnel, reference)
+        ]
+        assert_same_values(found[0][0], found[1][0])
+
+
+def test_how_many_elements():
+    def counts(tf):
+        more = tf.data.experimental
+        ten = D(tf).range(10)
+        datasets = [
+            ten,
+            ten.batch(3),
+            ten.batch(3, drop_remainder=True),
+            ten.take(4),
+            ten.take(-1),
+            ten.skip(3),
+            ten.skip(30),
+            ten.repeat(),
+            ten.repeat(3),
+            ten.repeat().take(7),
+            ten.shard(3, 1),
+            ten.concatenate(ten),
+            ten.concatenate(ten.repeat()),
+            D(tf).zip((ten, ten.repeat())),
+            ten.map(lambda n: n),
+            ten.shuffle(3).prefetch(1).cache(),
+            ten.filter(lambda n: n > 3),
+            ten.filter(lambda n: n > 3).repeat(),
+            ten.flat_map(D(tf).range),
+            D(tf).from_tensors(1),
+            D(tf).from_tensor_slices([1, 2]),
+            ten.padded_batch(4, []),
+        ]
+        with tf.Session() as sess:
+            return sess.run([more.cardinality(dataset) for dataset in datasets])
+
+    found = []
+    for tf in (runnel, reference):
+        with tf.Graph().as_default():
+            found.append(counts(tf))
+    assert found[0] == found[1]
+
+
+def test_optionals():
+    def steps(tf):
+        more = tf.data.experimental
+        iterator = tf.data.make_one_shot_iterator(D(tf).range(2).map(lambda n: (n, n * 2)))
+        following = more.get_next_as_optional(iterator)
+        given = more.Optional.from_value({"a": 1, "b": [2.0, 3.0]})
+        with tf.Session() as sess:
+            found = [sess.run([following.has_value(), following.get_value()]) for _ in range(2)]
+            return [*found, sess.run(following.has_value()), sess.run(given.get_value())]
+
+    found = []
+    for tf in (runnel, reference):
+        with tf.Graph().as_default():
+            found.append(steps(tf))
+    assert_same_values(*found)
 
 
 def test_reduce():

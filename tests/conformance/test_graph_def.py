@@ -54,12 +54,15 @@ NOT_EXCHANGED = {
     "BatchNormWithGlobalNormalizationGrad": "likewise, from version 9",
     "AudioSummary": "likewise, from version 15",
     "PythonGeneratorDataset": "its generator lives in one process; it has no meaning in a file",
+    "SerializeIterator": "where an iterator stands is written in words of our own",
+    "DeserializeIterator": "where an iterator stands is written in words of our own",
     "WindowDataset": "its elements are datasets: only a function can take them",
     **dict.fromkeys(
         (
             *("MapDataset", "ParallelMapDataset", "FlatMapDataset", "InterleaveDataset"),
             *("FilterDataset", "ReduceDataset", "OneShotIterator", "ScanDataset"),
-            *("TakeWhileDataset", "GroupByWindowDataset"),
+            *("TakeWhileDataset", "GroupByWindowDataset", "GroupByReducerDataset"),
+            *("ParallelInterleaveDataset", "ParallelInterleaveDatasetV2"),
         ),
         "its function is part of our graph; TensorFlow has a library of functions beside it",
     ),

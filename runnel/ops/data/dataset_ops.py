@@ -14,6 +14,7 @@ from runnel.ops.queues.queue_ops import RandomWords
 from runnel.pipelines.batching import Batch, PaddedBatch, Unbatch, Window
 from runnel.pipelines.buffering import Cache, Prefetch, Shuffle
 from runnel.pipelines.choosing import Directed, IgnoreErrors
+from runnel.pipelines.disk_cache import DiskCache
 from runnel.pipelines.files import Lines, Pieces, Records
 from runnel.pipelines.pipeline import Pipeline
 from runnel.pipelines.selecting import Concatenate, Repeat, Shard, Skip, Take, Zip
@@ -54,11 +55,13 @@ def number(value: Any) -> int:
     return int(np.asarray(value).reshape(-1)[0])
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """The text that a scalar is."""
     return os.fsdecode(np.asarray(value).item())
 
 
-def _paths(values: Any) -> list[str]:
+def paths_of(values: Any) -> list[str]:
+    """The names of files in a tensor."""
     return [os.fsdecode(value) for value in np.asarray(values, object).reshape(-1)]
 
 
@@ -116,18 +119,18 @@ def _(xp, start, stop, step, *, output_types):
 
 @lines_op.kernel
 def _(xp, paths, compression, size):
-    return scalar(Lines(_paths(paths), _text(compression)))
+    return scalar(Lines(paths_of(paths), text_of(compression)))
 
 
 @records_op.kernel
 def _(xp, paths, compression, size):
-    return scalar(Records(_paths(paths), _text(compression)))
+    return scalar(Records(paths_of(paths), text_of(compression)))
 
 
 @pieces_v2_op.kernel
 def _(xp, paths, header, length, footer, size, compression):
     numbers = (number(header), number(length), number(footer))
-    return scalar(Pieces(_paths(paths), *numbers, _text(compression)))
+    return scalar(Pieces(paths_of(paths), *numbers, text_of(compression)))
 
 
 # Transformations without functions --------------------------------------------------------------
@@ -267,11 +270,8 @@ def _(xp, source, size, seed, seed2, *, reshuffle_each_iteration):
 
 @cache_op.kernel
 def _(xp, source, filename):
-    if _text(filename):
-        raise InvalidArgumentError(
-            None, None, "Elements are cached in memory only: give cache() no filename."
-        )
-    return scalar(Cache(pipeline_of(source)))
+    name = text_of(filename)
+    return scalar(DiskCache(pipeline_of(source), name) if name else Cache(pipeline_of(source)))
 
 
 @prefetch_op.kernel

@@ -143,7 +143,10 @@ def _keeps_state(op: Operation) -> bool:
 _PYTHON = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
 
 
-def _function(waiter: Any, operation: Operation, name: Any, captured: Sequence[Any]) -> Function:
+def bound_function(
+    waiter: Any, operation: Operation, name: Any, captured: Sequence[Any]
+) -> Function:
+    """The function that an attribute of ``operation`` names, with what it captures."""
     return BoundFunction(waiter, function_named(operation, name), captured)
 
 
@@ -217,29 +220,29 @@ generator_op = dataset_op(
 
 @map_op.kernel
 def _(xp, source, captured, *, waiter, operation, f):
-    return (scalar(Map(pipeline_of(source), _function(waiter, operation, f, captured))),)
+    return (scalar(Map(pipeline_of(source), bound_function(waiter, operation, f, captured))),)
 
 
 @parallel_map_op.kernel
 def _(xp, source, captured, calls, *, waiter, operation, f):
-    function = _function(waiter, operation, f, captured)
+    function = bound_function(waiter, operation, f, captured)
     return (scalar(ParallelMap(pipeline_of(source), function, _parallel(number(calls)))),)
 
 
 @flat_map_op.kernel
 def _(xp, source, captured, *, waiter, operation, f):
-    return (scalar(FlatMap(pipeline_of(source), _function(waiter, operation, f, captured))),)
+    return (scalar(FlatMap(pipeline_of(source), bound_function(waiter, operation, f, captured))),)
 
 
 @interleave_op.kernel
 def _(xp, source, captured, cycle, block, *, waiter, operation, f):
-    function = _function(waiter, operation, f, captured)
+    function = bound_function(waiter, operation, f, captured)
     return (scalar(Interleave(pipeline_of(source), function, number(cycle), number(block))),)
 
 
 @parallel_interleave_v2_op.kernel
 def _(xp, source, captured, cycle, block, calls, *, waiter, operation, f, sloppy):
-    function = _function(waiter, operation, f, captured)
+    function = bound_function(waiter, operation, f, captured)
     turns = (number(cycle), number(block))
     chosen = _parallel(number(calls))
     if chosen > turns[0]:
@@ -252,7 +255,7 @@ def _(xp, source, captured, cycle, block, calls, *, waiter, operation, f, sloppy
 
 @parallel_interleave_op.kernel
 def _(xp, source, captured, cycle, block, sloppy, buffered, opened, *, waiter, operation, f):
-    function = _function(waiter, operation, f, captured)
+    function = bound_function(waiter, operation, f, captured)
     turns = (number(cycle), number(block))
     ahead = (turns[0], max(1, number(buffered)))
     made = Interleave(pipeline_of(source), function, *turns, ahead, bool(sloppy))
@@ -266,7 +269,7 @@ def _parallel(calls: int) -> int:
 
 @filter_op.kernel
 def _(xp, source, captured, *, waiter, operation, predicate):
-    function = _function(waiter, operation, predicate, captured)
+    function = bound_function(waiter, operation, predicate, captured)
     return (scalar(Filter(pipeline_of(source), function)),)
 
 
@@ -277,7 +280,7 @@ def _(source, state, captured, *, output_shapes):
 
 @reduce_op.kernel
 def _(xp, source, state, captured, *, waiter, operation, f):
-    function = _function(waiter, operation, f, captured)
+    function = bound_function(waiter, operation, f, captured)
     run = PipelineRun(waiter.require_time)
     return reduced(pipeline_of(source), list(state), function, run)
 
@@ -339,13 +342,13 @@ group_by_window_op = dataset_op(
 
 @take_while_op.kernel
 def _(xp, source, captured, *, waiter, operation, predicate):
-    function = _function(waiter, operation, predicate, captured)
+    function = bound_function(waiter, operation, predicate, captured)
     return (scalar(TakeWhile(pipeline_of(source), function)),)
 
 
 @scan_op.kernel
 def _(xp, source, state, captured, *, waiter, operation, f):
-    function = _function(waiter, operation, f, captured)
+    function = bound_function(waiter, operation, f, captured)
     return (scalar(Scan(pipeline_of(source), list(state), function)),)
 
 
@@ -364,7 +367,7 @@ def _(
     window_size_func,
 ):
     functions = [
-        _function(waiter, operation, name, captured)
+        bound_function(waiter, operation, name, captured)
         for name, captured in (
             (key_func, of_key),
             (reduce_func, of_reduce),

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from runnel.checkpoint.element_bytes import StoredVariant
-from runnel.graph.errors import FailedPreconditionError, InvalidArgumentError
+from runnel.graph.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.registry import register_op
 from runnel.ops.data.dataset_ops import TYPES, pipeline_of
 from runnel.ops.data.function_ops import function_named
+from runnel.ops.data.optional_ops import OptionalValue
 from runnel.ops.queues.queue_ops import denoted
 from runnel.pipelines.iterator_state import IteratorState, iterator_of
 from runnel.pipelines.sources import scalar
@@ -36,6 +37,9 @@ iterator_op = _op("Iterator", outputs="handle: resource", attrs=[*_WHO, *TYPES])
 iterator_v2_op = _op("IteratorV2", outputs="handle: resource", attrs=[*_WHO, *TYPES])
 make_op = _op("MakeIterator", "dataset: variant, iterator: resource")
 next_op = _op("IteratorGetNext", "iterator: resource", "components: output_types", TYPES)
+next_as_optional_op = _op(
+    "IteratorGetNextAsOptional", "iterator: resource", "optional: variant", TYPES
+)
 next_sync_op = _op("IteratorGetNextSync", "iterator: resource", "components: output_types", TYPES)
 one_shot_op = _op(
     "OneShotIterator",
@@ -50,6 +54,7 @@ from_string_op = _op(
 from_string_v2_op = _op(
     "IteratorFromStringHandleV2", "string_handle: string", "resource_handle: resource", _ANY
 )
+next_as_optional_op.shape(lambda iterator: ())
 serialize_op = _op(
     "SerializeIterator",
     "resource_handle: resource",
@@ -95,6 +100,15 @@ for _made in (next_op, next_sync_op):
     @_made.kernel
     def _(xp, iterator, *, waiter):
         return denoted(iterator, IteratorState).next(waiter.require_time)
+
+
+@next_as_optional_op.kernel
+def _(xp, iterator, *, waiter):
+    try:
+        components = denoted(iterator, IteratorState).next(waiter.require_time)
+    except OutOfRangeError:
+        return (scalar(OptionalValue(None)),)
+    return (scalar(OptionalValue(list(components))),)
 
 
 EXTERNAL_STATE_POLICIES = ("warn", "ignore", "fail")

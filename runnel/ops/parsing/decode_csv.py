@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -130,20 +131,34 @@ def _(
     records = np.asarray(records, object)
     delimiter = field_delim.encode() if isinstance(field_delim, str) else field_delim
     missing = na_value.encode() if isinstance(na_value, str) else na_value
-    count = len(OUT_TYPE)
+    lines = records.reshape(-1).tolist()
+    how = (delimiter, use_quote_delim, missing, select_cols)
+    columns = decoded_columns(lines, defaults, OUT_TYPE, *how)
+    return [column.reshape(records.shape) for column in columns]
+
+
+def decoded_columns(
+    lines: list[bytes],
+    defaults: Sequence[Any],
+    types: Sequence[DType],
+    delimiter: bytes,
+    quotes: bool,
+    missing: bytes,
+    chosen: Sequence[int],
+) -> list[np.ndarray]:
+    """The values of each column of ``lines``, or of the ``chosen`` ones."""
+    count = len(types)
     rows = []
-    for i, line in enumerate(records.reshape(-1).tolist()):
-        fields = _fields(line, delimiter, use_quote_delim)
-        if select_cols:
-            fields = [fields[c] for c in select_cols if c < len(fields)]
+    for i, line in enumerate(lines):
+        fields = _fields(line, delimiter, quotes)
+        if chosen:
+            fields = [fields[c] for c in chosen if c < len(fields)]
         if len(fields) != count:
             raise _mistake(f"Expect {count} fields but have {len(fields)} in record {i}")
         rows.append(fields)
     columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * count
     return [
-        _column(list(columns[i]), np.asarray(defaults[i]), OUT_TYPE[i], i, missing).reshape(
-            records.shape
-        )
+        _column(list(columns[i]), np.asarray(defaults[i]), types[i], i, missing)
         for i in range(count)
     ]
 

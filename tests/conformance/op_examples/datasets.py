@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import tempfile
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 from runnel.records.framing import framed
 from tests.conformance.exchange import Builder, Example, Inputs, Steps
 
-FLOAT, INT64, STRING = 1, 9, 7
+FLOAT, INT64, STRING, VARIANT = 1, 9, 7, 21
 NUMBERS = np.arange(7, dtype=np.int64)
 ROWS = np.arange(12, dtype=np.float32).reshape(6, 2)
 
@@ -156,6 +158,94 @@ def directed(op_type: str) -> Example:
     return example
 
 
+def sparse_batches(op_type: str) -> Example:
+    def example(b: Builder) -> Steps:
+        rows = b.one("TensorSliceDataset", Inputs([ROWS]), output_shapes=[[2]])
+        attrs = {"output_types": [VARIANT], "output_shapes": [None]}
+        made = b.one(op_type, rows, number(4), np.array([3], np.int64), **attrs)
+        iterator = b.one("IteratorV2", shared_name="", container="", **attrs)
+        begin = b.op("MakeIterator", made, iterator)
+        element = b.op("IteratorGetNext", iterator, **attrs)
+        return [begin, b.op("DeserializeSparse", element[0], dtype=FLOAT, Tserialized=VARIANT)]
+
+    return example
+
+
+def optional(op_type: str) -> Example:
+    def example(b: Builder) -> Steps:
+        none, some = b.one("OptionalNone"), b.one("OptionalFromValue", Inputs([ROWS]))
+        return [
+            b.op("OptionalHasValue", none),
+            b.op("OptionalHasValue", some),
+            b.op("OptionalGetValue", some, **one(FLOAT, [6, 2])),
+        ]
+
+    return example
+
+
+def next_as_optional(op_type: str) -> Example:
+    def example(b: Builder) -> Steps:
+        iterator = b.one("IteratorV2", shared_name="", container="", **one())
+        begin = b.op("MakeIterator", numbers(b), iterator)
+        return [begin, b.op("OptionalHasValue", b.one(op_type, iterator, **one()))]
+
+    return example
+
+
+def whole(op_type: str) -> Example:
+    def example(b: Builder) -> Steps:
+        if op_type == "DatasetCardinality":
+            return [b.op(op_type, numbers(b))]
+        return [b.op(op_type, b.one("TakeDataset", numbers(b), number(1), **one()), **one())]
+
+    return example
+
+
+def written(op_type: str) -> Example:
+    def example(b: Builder) -> Steps:
+        with tempfile.NamedTemporaryFile(delete=False) as file:
+            pass
+        texts = np.array([b"a", b"bc"], object)
+        made = b.one("TensorSliceDataset", Inputs([texts]), output_shapes=[[]])
+        return [b.op(op_type, made, file.name, ""), b.op("ReadFile", file.name)]
+
+    return example
+
+
+def random_numbers(op_type: str) -> Example:
+    def example(b: Builder) -> Steps:
+        return iterated(b, b.one(op_type, number(3), number(4), **one()), 3, one())
+
+    return example
+
+
+def csv(op_type: str) -> Example:
+    def example(b: Builder) -> Steps:
+        with tempfile.NamedTemporaryFile(delete=False) as file:
+            file.write(b'1,"a"\n,b\n')
+        types = {"output_types": [INT64, STRING], "output_shapes": [[], []]}
+        defaults = Inputs([np.array([7], np.int64), np.array([b""], object)])
+        columns = np.array([], np.int64)
+        inputs = (file.name, "", SIZE, False, ",", True, "", columns, defaults)
+        return iterated(b, b.one(op_type, *inputs, output_shapes=[[], []]), 2, types)
+
+    return example
+
+
+def sql(op_type: str) -> Example:
+    def example(b: Builder) -> Steps:
+        with tempfile.NamedTemporaryFile(delete=False) as file:
+            pass
+        with contextlib.closing(sqlite3.connect(file.name)) as connection:
+            connection.execute("CREATE TABLE t (n INTEGER)")
+            connection.execute("INSERT INTO t VALUES (5)")
+            connection.commit()
+        made = b.one(op_type, "sqlite", file.name, "SELECT n FROM t", **one())
+        return iterated(b, made, 1, one())
+
+    return example
+
+
 SIZE = np.int64(1 << 18)
 EXAMPLES: dict[str, Any] = {
     "TensorDataset": tensors,
@@ -189,6 +279,19 @@ EXAMPLES: dict[str, Any] = {
     "IgnoreErrorsDataset": of_numbers(count=7),
     "DirectedInterleaveDataset": directed,
     "CacheDataset": of_numbers("", count=7),
+    "UniqueDataset": of_numbers(count=7),
+    "DenseToSparseBatchDataset": sparse_batches,
+    "OptionalNone": optional,
+    "OptionalFromValue": optional,
+    "OptionalHasValue": optional,
+    "OptionalGetValue": optional,
+    "IteratorGetNextAsOptional": next_as_optional,
+    "DatasetCardinality": whole,
+    "DatasetToSingleElement": whole,
+    "DatasetToTFRecord": written,
+    "RandomDataset": random_numbers,
+    "CSVDataset": csv,
+    "SqlDataset": sql,
     "PrefetchDataset": of_numbers(number(2), count=7),
     "TextLineDataset": of_file(b"one\r\n\ntwo\nthree", "", SIZE, count=4),
     "TFRecordDataset": of_file(framed(b"a") + framed(b""), "", SIZE, count=2),
