@@ -503,6 +503,7 @@ _LAZY = {
     "datasets": "runnel.datasets",
     "debug": "runnel.debug",
     "estimator": "runnel.estimator",
+    "launch": "runnel.launch",
     "summary": "runnel.summary",
     "timeline": "runnel.timeline",
     "test": "runnel.test",

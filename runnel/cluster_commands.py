@@ -14,6 +14,7 @@ import click
 from runnel.distributed.cluster_spec import ClusterSpec
 from runnel.graph import errors
 from runnel.graph.permitted_files import VARIABLE
+from runnel.launch.job_folder import job_environment
 
 _DRAIN_SECONDS = 30.0
 
@@ -120,13 +121,13 @@ def cluster() -> None:
 @cluster.command()
 @click.argument("addresses", nargs=-1)
 @click.option("--cluster", "cluster_file", help="A file with the cluster as JSON: all its tasks.")
+@click.option("--job", "job_folder", help="The folder that `runnel up` has told: all its tasks.")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
-def status(addresses: tuple[str, ...], cluster_file: str | None, as_json: bool) -> None:
+def status(
+    addresses: tuple[str, ...], cluster_file: str | None, job_folder: str | None, as_json: bool
+) -> None:
     """Show tasks, incarnations, sessions, running steps and what each waits for."""
-    if cluster_file is not None:
-        addresses += tuple(_cluster(cluster_file, {}).addresses().values())
-    if not addresses:
-        raise click.UsageError("name a task's address, such as localhost:2222, or --cluster")
+    addresses = _asked(addresses, cluster_file, job_folder)
     from runnel.distributed.remote import status as ask
 
     found: list[dict[str, Any]] = []
@@ -142,6 +143,22 @@ def status(addresses: tuple[str, ...], cluster_file: str | None, as_json: bool) 
             _show(task)
     if any("error" in task for task in found):
         raise SystemExit(1)
+
+
+def _asked(
+    addresses: tuple[str, ...], cluster_file: str | None, job_folder: str | None
+) -> tuple[str, ...]:
+    """The addresses of the tasks that the user names, one by one or as a cluster or a job."""
+    if job_folder is not None:
+        cluster_file, environment = job_environment(job_folder)
+        os.environ.update(environment)
+    if cluster_file is not None:
+        addresses += tuple(_cluster(cluster_file, {}).addresses().values())
+    if not addresses:
+        raise click.UsageError(
+            "name a task's address, such as localhost:2222, or --cluster, or --job"
+        )
+    return addresses
 
 
 def _show(task: dict[str, Any]) -> None:

@@ -35,6 +35,7 @@ NAMESPACES = [
     "io.gfile",
     "initializers",
     "io",
+    "launch",
     "layers",
     "linalg",
     "lookup",

@@ -15,6 +15,10 @@ from runnel.train.checkpoint_state import get_checkpoint_state, latest_checkpoin
 
 logger = logging.getLogger("runnel")
 
+_FIRST_WAIT_SECONDS = 0.1
+"""The first pause of a worker that waits for its chief; each is twice the one before, up to
+``recovery_wait_secs``, so that a worker loses no more time than the chief has taken."""
+
 
 class SessionManager:
     """Makes sessions that are ready: what ``ready_op`` names is not initialised is nothing.
@@ -116,6 +120,7 @@ class SessionManager:
     ) -> Session:
         """A session whose variables another process has initialised; waits until it has."""
         deadline = time.monotonic() + max_wait_secs
+        pause = min(_FIRST_WAIT_SECONDS, self._recovery_wait_secs)
         while True:
             sess = Session(master, graph=self._graph, config=config)
             done, message = self._try_local_init(sess)
@@ -125,7 +130,7 @@ class SessionManager:
             if ready:
                 return sess
             sess.close()
-            if time.monotonic() + self._recovery_wait_secs > deadline:
+            if time.monotonic() + pause > deadline:
                 from runnel.graph.errors import DeadlineExceededError
 
                 raise DeadlineExceededError(
@@ -134,7 +139,8 @@ class SessionManager:
                     f"Session was not ready after waiting {max_wait_secs} secs: {message}",
                 )
             logger.info("Waiting for model to be ready: %s", message)
-            threading.Event().wait(self._recovery_wait_secs)  # for another process
+            threading.Event().wait(pause)  # for another process
+            pause = min(2 * pause, self._recovery_wait_secs)
 
     def _restore(
         self,

@@ -10,9 +10,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from runnel.launch.progress_record import VARIABLE
 from runnel.train.checkpoint_hook import CheckpointSaverHook
 from runnel.train.hooks import StepCounterHook, SummarySaverHook
 from runnel.train.monitored_session import MonitoredSession
+from runnel.train.progress_hook import ProgressHook
 from runnel.train.scaffold import Scaffold
 from runnel.train.session_creators import ChiefSessionCreator, WorkerSessionCreator
 from runnel.train.session_run_hook import SessionRunHook
@@ -94,10 +96,13 @@ def MonitoredTrainingSession(  # noqa: N802 (TensorFlow's name)
     checkpoint_steps = None if save_checkpoint_steps is _DEFAULT else save_checkpoint_steps
     scaffold = scaffold or Scaffold()
     all_hooks = list(hooks or ())
+    folder = None if checkpoint_dir is None else os.fsdecode(os.fspath(checkpoint_dir))
+    progress = os.environ.get(VARIABLE)
+    if progress:
+        all_hooks.insert(0, ProgressHook(progress, is_chief, folder))
     if not is_chief:
         worker = WorkerSessionCreator(scaffold, master, config, max_wait_secs)
         return _TrainingSession(worker, all_hooks, stop_grace_period_secs)
-    folder = None if checkpoint_dir is None else os.fsdecode(os.fspath(checkpoint_dir))
     all_hooks[:0] = list(chief_only_hooks or ())
     logdir = folder if summary_dir is None else os.fsdecode(os.fspath(summary_dir))
     if logdir:

@@ -1,0 +1,84 @@
+"""How far a task has come, in a small file that it overwrites after every step.
+
+Whoever started the task names the file in its environment (``RUNNEL_PROGRESS``) and reads it: a
+task that is killed has left its last step there.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+VARIABLE = "RUNNEL_PROGRESS"
+_SIZE = 128
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressRecord:
+    """The latest session of a task and its latest step; times are seconds since the epoch."""
+
+    chief: bool
+    """True if the session restores checkpoints: what it begins with is what all go on from."""
+    began: int
+    """The global step that the session began with."""
+    began_at: float
+    step: int
+    """The global step that the task has seen last."""
+    step_at: float
+    runs: int = 0
+    """How many steps the session has made itself."""
+    first_at: float = 0.0
+    """When the first of these had ended."""
+
+    def after(self, step: int, now: float) -> ProgressRecord:
+        """The record after one more step."""
+        first = self.first_at or now
+        return replace(self, step=step, step_at=now, runs=self.runs + 1, first_at=first)
+
+    def to_bytes(self) -> bytes:
+        """The content of the file, always of one size."""
+        text = (
+            f"{self.chief:d} {self.began} {self.began_at:.6f} {self.step} {self.step_at:.6f} "
+            f"{self.runs} {self.first_at:.6f}"
+        )
+        return text.ljust(_SIZE - 1).encode() + b"\n"
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> ProgressRecord | None:
+        """What ``to_bytes`` has written; None for anything else, such as an empty file."""
+        parts = content.split()
+        if len(content) != _SIZE or len(parts) != 7:
+            return None
+        try:
+            chief, began, step, runs = (int(parts[i]) for i in (0, 1, 3, 5))
+            return cls(
+                bool(chief), began, float(parts[2]), step, float(parts[4]), runs, float(parts[6])
+            )
+        except ValueError:
+            return None
+
+    @classmethod
+    def read(cls, path: Path) -> ProgressRecord | None:
+        """The record in a file; None while there is none."""
+        try:
+            return cls.from_bytes(path.read_bytes())
+        except OSError:
+            return None
+
+
+class ProgressFile:
+    """The file of this task, open for writing."""
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+
+    def write(self, record: ProgressRecord) -> None:
+        """Replaces the record, by one call to the system."""
+        os.pwrite(self._file, record.to_bytes(), 0)
+
+    def close(self) -> None:
+        """Closes the file; the record stays."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
