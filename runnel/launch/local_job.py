@@ -159,12 +159,15 @@ class LocalJob:
                 records[task] = record
         for text in self._account.observe(records):
             self._log.tell(text)
-        if self._account.first_step_after is not None:
-            self._supervisor.progressed()
+        for task in self._running:
+            if task in records and records[task].runs:
+                self._supervisor.progressed(task)
 
     # Tasks ----------------------------------------------------------------------------------
 
     def _start(self, task: LaunchedTask) -> None:
+        self._look_at_progress()
+        self._progress_path(task).unlink(missing_ok=True)  # of its former life
         command = [sys.executable, "-m", "runnel", "server"]
         if not (self._servers and task.job == SERVERS):
             command = [sys.executable] if self._script.endswith(".py") else []

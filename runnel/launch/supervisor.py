@@ -5,6 +5,9 @@ process or waits. The rules:
 
 - the job succeeds when all workers (and the chief) have ended with status 0; then the parameter
   servers are told to end, and an evaluator has some time to end by itself;
+- the chief (or ``worker:0``) ends with status 0 when training is complete. From then on nobody is
+  started anew, and a worker that is known to have made no step in its life, so that it may wait for
+  the chief, is ended after some time: such ends do not count;
 - a task that dies is started anew, after a pause that grows, as often as is allowed. The count
   begins again when the task has lived for ``HEALTHY_SECONDS``;
 - a task that ends with an error shortly after its first start, before any step was made, is a
@@ -65,6 +68,7 @@ class _Supervised:
     started_at: float = 0.0
     runs: bool = False
     done: bool = False  # it will not be started again
+    stepped: bool = False  # in this life, as far as is known
     restarts: int = 0
     start_at: float | None = None
     signals: list[tuple[float, signal.Signals]] = field(default_factory=list)
@@ -80,6 +84,7 @@ class JobSupervisor:
         self._restarts = restarts
         self._grace = grace
         self._progressed = False
+        self._chief = next((task for task in tasks if task.decides), None)
         self._result: int | None = None  # how the job ends, once that is decided
         self._hurried = False
 
@@ -107,9 +112,11 @@ class JobSupervisor:
         """The job begins."""
         return [self._start(task, now) for task in self._tasks]
 
-    def progressed(self) -> None:
-        """A step was made: the program is not wrong as a whole."""
-        self._progressed = True
+    def progressed(self, task: LaunchedTask) -> None:
+        """A task has made a step in this life of its: the program is not wrong as a whole."""
+        self._progressed = self._tasks[task].stepped = True
+        if self._result is None:
+            self._tasks[task].signals.clear()  # it does not wait for the chief
 
     def ended(self, task: LaunchedTask, status: int, now: float) -> list[LaunchInstruction]:
         """A task has ended; ``status`` is negative for the number of a signal that killed it."""
@@ -120,11 +127,17 @@ class JobSupervisor:
             return self._end_servers(now)
         if status == 0 and task.job != SERVERS:
             known.done = True
-            found: list[LaunchInstruction] = [TellUser(f"{task} is done")]
-            if all(t.done for name, t in self._tasks.items() if name.decides):
-                found += self._succeeded(now)
-            return found
-        return self._died(task, known, status, now)
+            told = TellUser(f"{task} is done")
+            if task == self._chief:
+                self._end_who_waits(now)
+        elif self._complete and task.decides:
+            known.done = True
+            told = TellUser(f"{task} {_end_text(status)}; the chief is done")
+        else:
+            return self._died(task, known, status, now)
+        if all(t.done for name, t in self._tasks.items() if name.decides):
+            return [told, *self._succeeded(now)]
+        return [told]
 
     def tick(self, now: float) -> list[LaunchInstruction]:
         """Time has passed."""
@@ -158,11 +171,26 @@ class JobSupervisor:
 
     # Decisions ------------------------------------------------------------------------------
 
+    @property
+    def _complete(self) -> bool:
+        """True when the chief is done."""
+        return self._chief is not None and self._tasks[self._chief].done
+
+    def _end_who_waits(self, now: float) -> None:
+        """The chief is done: nobody else begins, or waits for it longer than the grace period."""
+        for task, known in self._tasks.items():
+            if not task.decides or known.done:
+                continue
+            known.start_at = None
+            known.done = not known.runs
+            if self._progressed and not known.stepped:
+                known.signals = self._ladder(now + self._grace, signal.SIGTERM)
+
     def _start(self, task: LaunchedTask, now: float) -> StartTask:
         known = self._tasks[task]
         known.life += 1
         known.started_at, known.start_at = now, None
-        known.runs = True
+        known.runs, known.stepped = True, False
         return StartTask(task, known.life)
 
     def _died(

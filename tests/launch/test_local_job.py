@@ -82,11 +82,11 @@ if name == "worker:1":
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_all_tasks_in_order_with_what_they_have_started(up, script, number):
     text = """
-import signal, subprocess, threading
-child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
-print(f"pid {child.pid}", flush=True)
+import signal, subprocess
+child = subprocess.Popen(["sleep", "600"])
 try:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    print(f"pid {child.pid}", flush=True)
     signal.pause()
 finally:
     print("saved", flush=True)
@@ -96,7 +96,7 @@ finally:
     job.process.send_signal(number)
     assert job.ended() == 128 + number
     saved = [line.partition(" ")[0] for line in job.lines if line.endswith("| saved")]
-    assert sorted(saved[:2]) == ["worker:0", "worker:1"] and saved[2:] == ["ps:0"]
+    assert (sorted(saved[:2]), saved[2:]) == (["worker:0", "worker:1"], ["ps:0"]), job.text()
     assert wait_until(lambda: not any(map(is_alive, pids)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,9 +98,57 @@ def test_an_error_of_a_program_that_has_just_begun_is_not_repeated():
 
 def test_an_error_after_a_step_was_made_is_no_mistake_of_the_program():
     job = _begun()
-    job.progressed()
+    job.progressed(W1)
     job.ended(W0, 2, EARLY_SECONDS / 2)
     assert not job.ending
+
+
+def test_when_the_chief_is_done_nobody_is_started_anew():
+    job = _begun()
+    assert _done(job.ended(W0, 0, 50.0)) == []
+    told = job.ended(W1, -signal.SIGKILL, 51.0)
+    assert "worker:1 was killed by SIGKILL; the chief is done" in _told(told)
+    assert _done(told) == [SignalTask(PS, signal.SIGTERM)]
+    job.ended(PS, 0, 52.0)
+    assert job.status == 0
+
+
+def test_a_worker_that_waits_to_be_started_when_the_chief_is_done_is_done_too():
+    job = _begun()
+    job.ended(W1, -signal.SIGKILL, 50.0)
+    job.tick(50.0)
+    job.ended(W1, -signal.SIGKILL, 50.0)  # now there is a pause
+    assert _done(job.ended(W0, 0, 50.5)) == [SignalTask(PS, signal.SIGTERM)]
+    assert job.tick(60.0)[-1:] == [SignalTask(PS, signal.SIGKILL)]
+
+
+def test_a_worker_that_may_wait_for_a_chief_that_is_done_is_ended_after_the_grace_period():
+    job = _begun(grace=10.0)
+    job.progressed(W0)
+    job.ended(W0, 0, 50.0)
+    assert job.next_time == 60.0
+    assert _done(job.tick(60.0)) == [SignalTask(W1, signal.SIGTERM)]
+    job.ended(W1, -signal.SIGTERM, 60.1)
+    job.ended(PS, 0, 61.0)
+    assert job.status == 0
+
+
+@pytest.mark.parametrize("steps", ["before", "after"])
+def test_a_worker_that_makes_steps_goes_on_when_the_chief_is_done(steps):
+    job = _begun(grace=10.0)
+    job.progressed(W0)
+    if steps == "before":
+        job.progressed(W1)
+    job.ended(W0, 0, 50.0)
+    if steps == "after":
+        job.progressed(W1)
+    assert job.next_time is None
+
+
+def test_a_worker_of_which_nothing_is_known_goes_on_when_the_chief_is_done():
+    job = _begun()
+    job.ended(W0, 0, 50.0)
+    assert job.next_time is None
 
 
 def test_a_server_that_ends_while_workers_run_is_started_anew_whatever_its_status():
@@ -194,7 +243,8 @@ def test_whatever_happens_the_job_ends_and_nothing_is_left_running(events, resta
         elif kind == "tick":
             perform(job.tick(now))
         elif kind == "progress":
-            job.progressed()
+            if alive:
+                job.progressed(alive[which % len(alive)])
     if job.status is None:
         perform(job.interrupt(signal.SIGTERM, now))
     for _ in range(200):

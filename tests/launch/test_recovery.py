@@ -1,0 +1,114 @@
+"""A job goes on when a worker, its chief or a parameter server is killed: end to end."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+
+import pytest
+
+import runnel as tf
+from tests.launch.conftest import wait_until
+
+pytestmark = [
+    pytest.mark.timeout(180),
+    pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc"),
+]
+
+LAST = 120
+
+PROGRAM = """
+import json, os, sys, threading
+import runnel as tf
+
+config = json.loads(os.environ["TF_CONFIG"])
+task = config["task"]
+print(f"pid {os.getpid()}", flush=True)
+cluster = tf.train.ClusterSpec(config["cluster"])
+server = tf.train.Server(cluster, task["type"], task["index"])
+if task["type"] == "ps":
+    server.join()
+worker = f"/job:worker/task:{task['index']}"
+with tf.device(tf.train.replica_device_setter(cluster=cluster, worker_device=worker)):
+    step = tf.train.get_or_create_global_step()
+    # What training does: it is right only if every step counts once.
+    work = tf.get_variable("work", [], tf.float64, initializer=tf.zeros_initializer())
+    train = [step.assign_add(1), work.assign_add(1.0)]
+folder, last, go_on = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+with tf.train.MonitoredTrainingSession(
+    server.target,
+    is_chief=task["index"] == 0,
+    checkpoint_dir=folder,
+    save_checkpoint_secs=None,
+    save_checkpoint_steps=10,
+    save_summaries_steps=None,
+    log_step_count_steps=None,
+    hooks=[tf.train.StopAtStepHook(last_step=last)],
+) as sess:
+    while not sess.should_stop():
+        number, value = sess.run(train)
+        print(f"step {number} work {value:g}", flush=True)
+        threading.Event().wait(0.02)  # steps do not follow faster than others can be killed
+        while number > last - 20 and not os.path.exists(go_on):  # until all are back
+            threading.Event().wait(0.02)
+"""
+
+
+@pytest.fixture
+def job(up, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    return up(
+        *("--ps", 1, "--workers", 2, program, tmp_path / "model", LAST, tmp_path / "go_on"),
+        RUNNEL_HEARTBEAT_SECONDS="3",
+    )
+
+
+def _pid(job, task: str) -> int:
+    return int(job.wait_for(rf"^{task} +\| pid (\d+)")[0][1])
+
+
+def _steps(
+    job, since: str = "$^", of: str = "", until: int | None = None
+) -> list[tuple[int, float]]:
+    """Number and work after each step (of a task), in the order of the log, between two lines."""
+    begin = max((i for i, line in enumerate(job.lines) if re.search(since, line)), default=0)
+    found = (re.search(rf"^{of}.*step (\d+) work (\S+)$", line) for line in job.lines[begin:until])
+    return [(int(match[1]), float(match[2])) for match in found if match]
+
+
+@pytest.mark.parametrize("task", ["worker:1", "worker:0", "ps:0"])
+def test_training_goes_on_from_the_newest_checkpoint(job, task, tmp_path):
+    job.wait_for(r"step (2[5-9]|[3-9]\d) work", 2)
+    os.kill(_pid(job, task), signal.SIGKILL)
+    killed_at = max(number for number, _ in _steps(job))
+    job.wait_for(rf"^{task} +\| pid", 2)
+    if task == "ps:0":
+        job.wait_for("training goes on")
+    else:
+        assert wait_until(lambda: _steps(job, since=rf"^{task} +\| pid", of=task), 60), job.text()
+    (tmp_path / "go_on").touch()
+    assert job.ended(120) == 0, job.text()
+    text = job.text()
+    assert f"{task} was killed by SIGKILL; it is started anew (1 of 3)" in text
+    steps = _steps(job)
+    # The last of two workers may come one step further. No step has counted twice, and none has
+    # counted without its work: what was restored has as much of both.
+    assert LAST <= max(number for number, _ in steps) <= LAST + 1
+    assert {value - number for number, value in steps} == {0.0}
+    newest = tf.train.latest_checkpoint(str(tmp_path / "model"))
+    assert tf.train.load_variable(newest, "work") == tf.train.load_variable(newest, "global_step")
+    lost = re.search(r"training goes on from step (\d+): (no|\d+) steps?", text)
+    if task == "worker:1":
+        assert lost is None  # its variables are where they were
+    else:
+        assert lost is not None, text
+        # A checkpoint every ten steps, and two workers. What is lost is what was made since: while
+        # its chief is away, the other worker goes on.
+        restored = int(lost[1])
+        assert killed_at - 12 <= restored <= killed_at + 2
+        told = next(i for i, line in enumerate(job.lines) if "training goes on" in line)
+        furthest = max(number for number, _ in _steps(job, until=told))
+        assert abs((0 if lost[2] == "no" else int(lost[2])) - (furthest - restored)) <= 1
