@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from runnel import launch
 from runnel.launch.task_layout import TaskLayout
 
 
@@ -25,6 +26,22 @@ from runnel.launch.task_layout import TaskLayout
     "--grace", default=20.0, show_default=True, help="Seconds that tasks get to end by themselves."
 )
 @click.option("--threads", type=int, help="Threads of each task; by default they share the cores.")
+@click.option("--ray", "on_ray", is_flag=True, help="On a Ray cluster, not on this machine.")
+@click.option("--ray-address", help="Of the cluster; by default the one that is there, or a new.")
+@click.option(
+    "--resources",
+    multiple=True,
+    metavar="JOB:NAME=AMOUNT,...",
+    help="What a task of a job takes of a Ray cluster: worker:CPU=2,GPU=1.",
+)
+@click.option(
+    "--strategy",
+    type=click.Choice(["PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"]),
+    default="PACK",
+    show_default=True,
+    help="How tasks are placed on the nodes of a Ray cluster.",
+)
+@click.option("--insecure", is_flag=True, help="Tasks on several machines go without TLS.")
 @click.argument("script", type=click.Path(exists=True, dir_okay=False))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def up(
@@ -36,10 +53,15 @@ def up(
     restarts: int,
     grace: float,
     threads: int | None,
+    on_ray: bool,
+    ray_address: str | None,
+    resources: tuple[str, ...],
+    strategy: str,
+    insecure: bool,
     script: str,
     arguments: tuple[str, ...],
 ) -> None:
-    """Run SCRIPT with its ARGUMENTS on every task of a cluster on this machine.
+    """Run SCRIPT with its ARGUMENTS on every task of a cluster, here or on Ray.
 
     Each task finds in TF_CONFIG which it is; in ARGUMENTS, {job}, {task}, {ps_hosts} and
     {worker_hosts} are filled in. The job ends when all workers have, with their status.
@@ -48,9 +70,25 @@ def up(
         layout = TaskLayout(ps, workers, chief, evaluator)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    from runnel.launch.local_job import local
-
-    status = local(
+    if on_ray:
+        try:
+            status = launch.ray(
+                script,
+                arguments,
+                layout=layout,
+                servers=servers,
+                resources=_resources(resources),
+                strategy=strategy,
+                address=ray_address,
+                restarts=restarts,
+                grace=grace,
+                insecure=insecure,
+                begun=_process_began(),
+            )
+        except (ImportError, TimeoutError, ConnectionError) as error:
+            raise click.ClickException(str(error)) from error
+        raise SystemExit(status)
+    status = launch.local(
         script,
         arguments,
         layout=layout,
@@ -61,6 +99,21 @@ def up(
         begun=_process_began(),
     )
     raise SystemExit(status)
+
+
+def _resources(given: tuple[str, ...]) -> dict[str, dict[str, float]]:
+    """What tasks of each job take, from ``worker:CPU=2,GPU=1``."""
+    found: dict[str, dict[str, float]] = {}
+    for text in given:
+        job, colon, amounts = text.partition(":")
+        try:
+            pairs = [pair.split("=") for pair in amounts.split(",")]
+            found[job] = {name: float(amount) for name, amount in pairs}
+        except ValueError:
+            colon = ""
+        if not colon or not job:
+            raise click.UsageError(f"--resources is JOB:NAME=AMOUNT,..., not {text!r}")
+    return found
 
 
 def _process_began() -> float:

@@ -12,6 +12,7 @@ from typing import Any
 _WHERE = {
     "TaskLayout": "runnel.launch.task_layout",
     "local": "runnel.launch.local_job",
+    "ray": "runnel.launch.ray_job",
 }
 
 

@@ -7,7 +7,7 @@ import sys
 
 
 class ReservedPorts:
-    """Ports on loopback that nobody else is given while this is open.
+    """Ports that nobody else on this machine is given while this is open.
 
     Each is bound to a socket that never listens. On Linux another socket may listen on such a port
     if both allow it (``SO_REUSEADDR``, which servers set), and the kernel hands it to nobody who
@@ -16,18 +16,19 @@ class ReservedPorts:
     :meth:`release` on, shortly before the tasks bind them.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, host: str = "127.0.0.1", port: int = 0) -> None:
+        """``port`` asks for a certain one; an ``OSError`` if it is taken."""
         self._sockets: list[socket.socket] = []
         try:
             for _ in range(count):
                 sock = socket.socket()
                 self._sockets.append(sock)
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                sock.bind(("127.0.0.1", 0))
+                sock.bind((host, port))
         except BaseException:
             self.close()
             raise
-        self.addresses = [f"localhost:{sock.getsockname()[1]}" for sock in self._sockets]
+        self.numbers: list[int] = [sock.getsockname()[1] for sock in self._sockets]
 
     def release(self) -> None:
         """Lets tasks bind the ports."""

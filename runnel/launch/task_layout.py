@@ -105,7 +105,3 @@ def told_arguments(
 def shared_threads(cores: int, tasks: int) -> int:
     """How many threads each of ``tasks`` computes with, on a machine of so many cores."""
     return max(1, cores // max(1, tasks))
-
-
-THREAD_VARIABLES = ("PJRT_NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""What XLA, oneDNN and NumPy's libraries take the number of their threads from."""

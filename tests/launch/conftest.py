@@ -14,6 +14,43 @@ from typing import Any
 
 import pytest
 
+TRAINING = """
+import json, os, sys, threading
+import runnel as tf
+
+config = json.loads(os.environ["TF_CONFIG"])
+task = config["task"]
+print(f"pid {os.getpid()}", flush=True)
+cluster = tf.train.ClusterSpec(config["cluster"])
+server = tf.train.Server(cluster, task["type"], task["index"])
+if task["type"] == "ps":
+    server.join()
+worker = f"/job:worker/task:{task['index']}"
+with tf.device(tf.train.replica_device_setter(cluster=cluster, worker_device=worker)):
+    step = tf.train.get_or_create_global_step()
+    # What training does: it is right only if every step counts once.
+    work = tf.get_variable("work", [], tf.float64, initializer=tf.zeros_initializer())
+    train = [step.assign_add(1), work.assign_add(1.0)]
+folder, last, go_on = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+with tf.train.MonitoredTrainingSession(
+    server.target,
+    is_chief=task["index"] == 0,
+    checkpoint_dir=folder,
+    save_checkpoint_secs=None,
+    save_checkpoint_steps=10,
+    save_summaries_steps=None,
+    log_step_count_steps=None,
+    hooks=[tf.train.StopAtStepHook(last_step=last)],
+) as sess:
+    while not sess.should_stop():
+        number, value = sess.run(train)
+        print(f"step {number} work {value:g}", flush=True)
+        threading.Event().wait(0.02)  # steps do not follow faster than others can be killed
+        while number > last - 20 and not os.path.exists(go_on):  # until all are back
+            threading.Event().wait(0.02)
+"""
+"""A job that trains until a step, and does not finish before a file is there."""
+
 ROOT = Path(__file__).parent.parent.parent
 
 

@@ -44,15 +44,25 @@ def _pids(job, count: int) -> list[int]:
     return [int(match[1]) for match in job.wait_for(r"pid (\d+)", count)]
 
 
-def test_every_task_runs_the_program_knows_who_it_is_and_is_named_in_the_log(up, script):
-    text = """
+def test_every_task_runs_the_program_knows_who_it_is_and_is_named_in_the_log(up, script, tmp_path):
+    text = (
+        f"""
+go = {str(tmp_path / "go")!r}
+"""
+        + """
 print(name, sys.argv[1:], sorted(config["cluster"]), os.environ["OMP_NUM_THREADS"], flush=True)
 print("to stderr", file=sys.stderr)
 if task["type"] == "ps":
     import signal
     signal.pause()
+import threading
+while not os.path.exists(go):
+    threading.Event().wait(0.02)
 """
+    )
     job = up("--ps", 1, "--workers", 2, "--threads", 3, script(text), "--job={job}", "--x", "{")
+    job.wait_for("to stderr", 3)
+    (tmp_path / "go").touch()
     assert job.ended() == 0
     for name in ("ps:0", "worker:0", "worker:1"):
         who = name.partition(":")[0]

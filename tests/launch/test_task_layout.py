@@ -54,8 +54,8 @@ def test_a_port_is_kept_for_a_task_that_can_be_started_again_and_refuses_while_i
         "socket.create_server(('127.0.0.1', int(sys.argv[1])))\n"  # as a task does
     )
     with ReservedPorts(3) as ports:
-        assert len(set(ports.addresses)) == 3
-        number = int(ports.addresses[0].rpartition(":")[2])
+        assert len(set(ports.numbers)) == 3
+        number = ports.numbers[0]
         for _ in range(2):
             subprocess.run([sys.executable, "-c", listen, str(number)], check=True)
             with pytest.raises(ConnectionRefusedError):
