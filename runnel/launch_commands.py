@@ -10,12 +10,13 @@ from pathlib import Path
 import click
 
 from runnel import launch
+from runnel.launch.slurm_environment import SlurmStep
 from runnel.launch.task_layout import TaskLayout
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--ps", default=0, show_default=True, help="How many parameter servers.")
-@click.option("--workers", default=1, show_default=True, help="How many workers.")
+@click.option("--workers", type=int, help="How many workers: 1; with --slurm, the other tasks.")
 @click.option("--chief", is_flag=True, help="One more worker, in a job named chief.")
 @click.option("--evaluator", is_flag=True, help="A task beside the cluster, of type evaluator.")
 @click.option(
@@ -41,12 +42,13 @@ from runnel.launch.task_layout import TaskLayout
     show_default=True,
     help="How tasks are placed on the nodes of a Ray cluster.",
 )
+@click.option("--slurm", "on_slurm", is_flag=True, help="As a task of srun, which starts them all.")
 @click.option("--insecure", is_flag=True, help="Tasks on several machines go without TLS.")
 @click.argument("script", type=click.Path(exists=True, dir_okay=False))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def up(
     ps: int,
-    workers: int,
+    workers: int | None,
     chief: bool,
     evaluator: bool,
     servers: bool,
@@ -57,19 +59,37 @@ def up(
     ray_address: str | None,
     resources: tuple[str, ...],
     strategy: str,
+    on_slurm: bool,
     insecure: bool,
     script: str,
     arguments: tuple[str, ...],
 ) -> None:
-    """Run SCRIPT with its ARGUMENTS on every task of a cluster, here or on Ray.
+    """Run SCRIPT with its ARGUMENTS on every task of a cluster, here, on Ray or on Slurm.
 
     Each task finds in TF_CONFIG which it is; in ARGUMENTS, {job}, {task}, {ps_hosts} and
     {worker_hosts} are filled in. The job ends when all workers have, with their status.
     """
     try:
-        layout = TaskLayout(ps, workers, chief, evaluator)
+        if on_slurm:
+            layout = _slurm_layout(ps, workers, chief, evaluator)
+        else:
+            layout = TaskLayout(ps, 1 if workers is None else workers, chief, evaluator)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+    if on_slurm:
+        try:
+            status = launch.slurm(
+                script,
+                arguments,
+                layout=layout,
+                servers=servers,
+                restarts=restarts,
+                grace=grace,
+                insecure=insecure,
+            )
+        except ValueError as error:
+            raise click.ClickException(str(error)) from error
+        raise SystemExit(status)
     if on_ray:
         try:
             status = launch.ray(
@@ -99,6 +119,14 @@ def up(
         begun=_process_began(),
     )
     raise SystemExit(status)
+
+
+def _slurm_layout(ps: int, workers: int | None, chief: bool, evaluator: bool) -> TaskLayout:
+    """The layout in which all tasks that are nothing else are workers."""
+    if workers is None:
+        tasks = len(SlurmStep.from_environment(os.environ).hosts)
+        workers = max(0, tasks - ps - chief - evaluator)
+    return TaskLayout(ps, workers, chief, evaluator)
 
 
 def _resources(given: tuple[str, ...]) -> dict[str, dict[str, float]]:

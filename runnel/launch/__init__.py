@@ -13,6 +13,7 @@ _WHERE = {
     "TaskLayout": "runnel.launch.task_layout",
     "local": "runnel.launch.local_job",
     "ray": "runnel.launch.ray_job",
+    "slurm": "runnel.launch.slurm_job",
 }
 
 

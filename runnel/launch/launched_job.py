@@ -37,14 +37,18 @@ class LaunchedJob(ABC):
         grace: float,
         console: Console | None,
         begun: float | None,
+        tasks: Sequence[LaunchedTask] | None = None,
     ) -> None:
-        """``begun`` is when the user has started all this, in seconds since the epoch."""
-        self.layout = layout
-        self.tasks = layout.tasks()
+        """``begun`` is when the user has started all this, in seconds since the epoch.
+
+        ``tasks`` are those that this process looks after: by default all of them.
+        """
+        self.layout, self.grace = layout, grace
+        self.tasks = layout.tasks() if tasks is None else list(tasks)
         self.log = LogStream(console or Console(), map(str, self.tasks))
         self.account = StepAccount(time.time() if begun is None else begun)
         self._supervisor = JobSupervisor(self.tasks, restarts, grace)
-        self._events: SimpleQueue[tuple[LaunchedTask, int] | signal.Signals] = SimpleQueue()
+        self._events: SimpleQueue[tuple[LaunchedTask, int] | signal.Signals | None] = SimpleQueue()
         self._alive: set[LaunchedTask] = set()
 
     # What an engine does --------------------------------------------------------------------
@@ -67,6 +71,14 @@ class LaunchedJob(ABC):
         """Notes the end of a task's life; from any thread."""
         self._events.put((task, status))
 
+    def finish(self) -> None:
+        """Has the job end well, because others are done; from any thread."""
+        self._events.put(None)
+
+    def interrupted(self, number: signal.Signals) -> list[LaunchInstruction]:
+        """What is to be done when the user wants the job to end."""
+        return self._supervisor.interrupt(number, time.monotonic())
+
     def loop(self) -> int:
         """Runs the job until all of its tasks have ended; returns its status."""
         supervisor = self._supervisor
@@ -87,8 +99,10 @@ class LaunchedJob(ABC):
             event = self._events.get(timeout=wait)
         except Empty:
             return self._supervisor.tick(time.monotonic())
+        if event is None:
+            return self._supervisor.finish(time.monotonic())
         if isinstance(event, signal.Signals):
-            return self._supervisor.interrupt(event, time.monotonic())
+            return self.interrupted(event)
         task, status = event
         self._alive.discard(task)
         return self._supervisor.ended(task, status, time.monotonic())

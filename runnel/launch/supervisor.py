@@ -152,6 +152,12 @@ class JobSupervisor:
                 found.append(SignalTask(task, number))
         return found
 
+    def finish(self, now: float) -> list[LaunchInstruction]:
+        """Somebody else knows that the workers are done."""
+        if self._result is not None:
+            return []
+        return [TellUser("the workers are done"), *self._succeeded(now)]
+
     def interrupt(self, number: signal.Signals, now: float) -> list[LaunchInstruction]:
         """The user wants the job to end; the second time, at once."""
         if self._result is None:
