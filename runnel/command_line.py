@@ -7,7 +7,7 @@ import click
 from runnel.board import board
 from runnel.cluster_commands import cluster, server
 from runnel.inspect_checkpoint import inspect
-from runnel.launch_commands import up
+from runnel.launch_commands import kubernetes, up
 from runnel.native.build import kept_libraries
 from runnel.native.cache_folder import UnusableFolder, cache_folder, cache_path
 from runnel.profile_script import profile
@@ -25,6 +25,7 @@ main.add_command(inspect)
 main.add_command(server)
 main.add_command(cluster)
 main.add_command(up)
+main.add_command(kubernetes)
 main.add_command(profile)
 
 

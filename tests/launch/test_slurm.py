@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runnel.command_line import main
@@ -53,6 +53,7 @@ def _item(draw) -> tuple[str, list[str]]:
     return text, meant
 
 
+@settings(deadline=None)
 @given(st.lists(_item(), min_size=1, max_size=4))
 def test_a_list_of_hosts_means_its_names_in_order(items):
     text = ",".join(item for item, _ in items)
@@ -80,6 +81,7 @@ def test_what_is_no_list_of_hosts_is_told(wrong):
         expanded_hosts(wrong)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 4)), min_size=1, max_size=4))
 def test_counts_of_tasks_mean_one_number_a_node(pairs):
     text = ",".join(f"{count}(x{times})" if times > 1 else f"{count}" for count, times in pairs)
@@ -137,6 +139,7 @@ def test_an_evaluator_is_the_last_task_and_one_machine_needs_no_network():
     assert all(address.startswith("localhost:") for address in addresses)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.integers(1, 5), min_size=1, max_size=4),
     st.sampled_from(["block", "cyclic", "plane"]),

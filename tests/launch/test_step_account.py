@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runnel.launch.progress_record import ProgressFile, ProgressRecord
@@ -49,6 +49,7 @@ def test_a_session_that_begins_from_a_checkpoint_of_an_earlier_job_loses_nothing
     assert account.lost == 0
 
 
+@settings(deadline=None)
 @given(
     st.booleans(),
     st.integers(0, 2**63),
@@ -65,6 +66,7 @@ def test_a_record_is_read_as_it_was_written(chief, began, began_at, step, step_a
     assert abs(found.step_at - step_at) < 1e-5
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_anything_else_is_no_record(content):
     found = ProgressRecord.from_bytes(content)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runnel.launch.supervisor import (
@@ -205,6 +205,7 @@ EVENTS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(EVENTS, st.integers(0, 3), st.booleans())
 def test_whatever_happens_the_job_ends_and_nothing_is_left_running(events, restarts, evaluator):
     """Against a world that only does what it is told; at the end everything that runs obeys."""
