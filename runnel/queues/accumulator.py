@@ -20,7 +20,8 @@ class Accumulator:
     """A sum of gradients of one step; ``dense`` and ``sparse`` ones differ in what a sum is.
 
     A gradient computed at an earlier step than the accumulator's own is stale and dropped. Taking
-    the sum (or, if it ``averages``, the mean) moves the accumulator to the next step.
+    the sum (or, if it ``averages``, the mean) moves the accumulator to the next step. ``dropped``
+    counts the stale ones.
     """
 
     kind = "ConditionalAccumulator"
@@ -32,6 +33,7 @@ class Accumulator:
         self.averages = averages
         self.step = 0
         self.count = 0
+        self.dropped = 0
         self._attempts = Attempts()
 
     # Operations -----------------------------------------------------------------------------
@@ -44,6 +46,8 @@ class Accumulator:
             if step >= self.step:
                 self._add(*gradient)
                 self.count += 1
+            else:
+                self.dropped += 1
 
         self._attempts.change(change)
 

@@ -109,6 +109,7 @@ from runnel.train.session_run_hook import (
     SessionRunValues,
 )
 from runnel.train.supervisor import Supervisor, basic_train_loop
+from runnel.train.sync_replicas import SyncReplicasOptimizer
 from runnel.train.training_session import MonitoredTrainingSession
 
 __all__ = [
@@ -172,6 +173,7 @@ __all__ = [
     "StopAtStepHook",
     "SummarySaverHook",
     "Supervisor",
+    "SyncReplicasOptimizer",
     "WorkerSessionCreator",
     "add_queue_runner",
     "assert_global_step",

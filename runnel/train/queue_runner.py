@@ -190,7 +190,7 @@ class QueueRunner:
             threads.append(
                 threading.Thread(
                     target=self._cancel_on_stop,
-                    args=(sess, coord),
+                    args=(sess, coord, list(threads)),
                     name=f"QueueRunnerThread-{self.name}-close_on_stop",
                 )
             )
@@ -227,7 +227,9 @@ class QueueRunner:
             self._running[sess] -= 1
             return self._running[sess]
 
-    def _cancel_on_stop(self, sess: Any, coord: Coordinator) -> None:
+    def _cancel_on_stop(
+        self, sess: Any, coord: Coordinator, fillers: list[threading.Thread]
+    ) -> None:
         coord.wait_for_stop()
         self._try(sess, self._cancel_op)
 

@@ -69,6 +69,11 @@ class WorkerSessionCreator(SessionCreator):
         )
 
 
+_ASK_AGAIN_SECONDS = 1.0
+"""How long a worker waits before it asks again whether the chief is done. SessionManager's 30 would
+be how long it stands still when a parameter server comes back."""
+
+
 def _manager(scaffold: Scaffold) -> SessionManager:
     return SessionManager(
         local_init_op=scaffold.local_init_op,
@@ -76,4 +81,5 @@ def _manager(scaffold: Scaffold) -> SessionManager:
         ready_op=scaffold.ready_op,
         ready_for_local_init_op=scaffold.ready_for_local_init_op,
         graph=get_default_graph(),
+        recovery_wait_secs=_ASK_AGAIN_SECONDS,
     )

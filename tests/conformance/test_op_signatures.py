@@ -12,6 +12,8 @@ from runnel.graph.signature import REQUIRED
 
 # Op types that only runnel has.
 OWN = {
+    "AccumulatorNumDropped",  # TensorFlow's accumulators do not count stale gradients
+    "ResourceAccumulatorNumDropped",
     "GatherTree",  # TensorFlow 1.15 has it, in its contrib
     "PythonGeneratorDataset",  # TensorFlow's has graph functions around Python's
     "_RecvMany",  # partitioning makes it of several _Recv

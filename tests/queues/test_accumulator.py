@@ -31,7 +31,7 @@ def test_the_mean_is_there_when_enough_have_come():
     assert first.result() == ("done", ([2.0, 4.0],))
     assert (accumulator.step, accumulator.count) == (1, 0)
     accumulator.apply(0, array(9, 9))  # stale: the accumulator is at step 1
-    assert second.result() is None
+    assert second.result() is None and accumulator.dropped == 1
     accumulator.apply(1, array(5, 5))
     assert second.result() == ("done", ([5.0, 5.0],))
 

@@ -84,6 +84,7 @@ take_ops = _on_accumulator(
 )
 set_step_ops = _on_accumulator("AccumulatorSetGlobalStep", "new_global_step: int64")
 count_ops = _on_accumulator("AccumulatorNumAccumulated", "", "num_accumulated: int32")
+dropped_ops = _on_accumulator("AccumulatorNumDropped", "", "num_dropped: int64")
 apply_sparse_op = register_op(
     "SparseAccumulatorApplyGradient",
     inputs="handle: Ref(string), local_step: int64, gradient_indices: int64, "
@@ -131,6 +132,14 @@ for _op in count_ops:
     @_op.kernel
     def _(xp, handle, *, waiter):
         return (np.int32(denoted(handle, Accumulator).count),)
+
+
+for _op in dropped_ops:
+    _op.shape(lambda handle: ())
+
+    @_op.kernel
+    def _(xp, handle, *, waiter):
+        return (np.int64(denoted(handle, Accumulator).dropped),)
 
 
 @apply_sparse_op.kernel
@@ -181,6 +190,12 @@ class ConditionalAccumulatorBase:
         """How many gradients have come since the last were taken."""
         return count_ops[self._ops](
             self._accumulator_ref, name=name or f"{self._name}_NumAccumulated"
+        )
+
+    def num_dropped(self, name: str | None = None) -> Tensor:
+        """How many gradients came too late, ever. TensorFlow does not tell."""
+        return dropped_ops[self._ops](
+            self._accumulator_ref, name=name or f"{self._name}_NumDropped"
         )
 
     def set_global_step(self, new_global_step: Any, name: str | None = None) -> Operation:

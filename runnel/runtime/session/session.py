@@ -296,6 +296,10 @@ class BaseSession:
             return call
         return lambda *args: call(*args)
 
+    def _cancel_steps_of(self, thread: int, why: str) -> None:
+        """Cancels the steps that ``thread`` is running; later ones are not concerned."""
+        self._steps.cancel(why, thread)
+
     def partial_run_setup(self, fetches: Any, feeds: list[Any] | None = None) -> Any:
         """Prepares a step that is fed and fetched in several parts; returns its handle."""
         if self._halted:

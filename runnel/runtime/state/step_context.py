@@ -122,6 +122,8 @@ class StepContext:
         self.steps = steps
         self.deadline = deadline
         self.observer = observer
+        self.thread = threading.get_ident()
+        """The thread that began it."""
 
     # From any thread ------------------------------------------------------------------------
 
@@ -371,10 +373,11 @@ class RunningSteps:
             finally:
                 self._watched -= 1
 
-    def cancel(self, why: str) -> None:
-        """Cancels the steps that run now."""
+    def cancel(self, why: str, thread: int | None = None) -> None:
+        """Cancels the steps that run now, or only those that ``thread`` began."""
         for context in self.running():
-            context.cancel(why)
+            if thread in (None, context.thread):
+                context.cancel(why)
 
     def close(self, why: str) -> None:
         """Cancels every step that runs or is about to."""
