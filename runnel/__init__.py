@@ -197,6 +197,7 @@ from runnel.ops.clipping import (
     clip_by_value,
     global_norm,
 )
+from runnel.ops.clock import timestamp
 from runnel.ops.comparison import (
     equal,
     greater,

@@ -10,6 +10,7 @@ from runnel.train.adadelta import AdadeltaOptimizer
 from runnel.train.adagrad import AdagradDAOptimizer, AdagradOptimizer, ProximalAdagradOptimizer
 from runnel.train.adam import AdamOptimizer
 from runnel.train.best_saver import BestSaver
+from runnel.train.bounded_staleness import BoundedStalenessOptimizer
 from runnel.train.checkpoint_hook import CheckpointSaverHook, CheckpointSaverListener
 from runnel.train.checkpoint_state import (
     checkpoint_exists,
@@ -119,6 +120,7 @@ __all__ = [
     "AdamOptimizer",
     "BytesList",  # noqa: F822 (made by __getattr__)
     "BestSaver",
+    "BoundedStalenessOptimizer",
     "CheckpointSaverHook",
     "CheckpointSaverListener",
     "ChiefSessionCreator",

@@ -47,6 +47,7 @@ NOT_EXCHANGED = {
     "AccumulatorNumDropped": "TensorFlow's accumulators do not count stale gradients",
     "GatherTree": "TensorFlow 1.15 has it, in its contrib; 2.21 does not",
     "ResourceAccumulatorNumDropped": "TensorFlow's accumulators do not count stale gradients",
+    "Timestamp": "what it gives is when it is asked",
     "PyFunc": "its function lives in one process; it has no meaning in a file",
     "PyFuncStateless": "its function lives in one process; it has no meaning in a file",
     "EagerPyFunc": "its function lives in one process; it has no meaning in a file",
