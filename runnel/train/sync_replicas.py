@@ -137,8 +137,7 @@ class SyncReplicasOptimizer(Optimizer):
                     token = self._token_queue.dequeue()
                 train_op = local_step.assign(token)
                 with graph.control_dependencies([update]):
-                    tokens = fill([self._tokens_per_step], global_step.read_value())
-                    sync_op = self._token_queue.enqueue_many((tokens,))
+                    sync_op = self._tokens(self._tokens_per_step)
                 if self._variable_averages is not None:
                     with graph.control_dependencies([sync_op]):
                         sync_op = self._variable_averages.apply(self._variables_to_average)
@@ -197,8 +196,12 @@ class SyncReplicasOptimizer(Optimizer):
             )
         if num_tokens <= 0:
             return no_op(name="no_init_tokens")
+        return self._tokens(num_tokens)
+
+    def _tokens(self, count: int) -> Operation:
+        """Puts tokens of the present step into the queue."""
         with get_default_graph().device(self._global_step.device), name_scope(""):
-            tokens = fill([num_tokens], self._global_step.read_value())
+            tokens = fill([count], self._global_step.read_value())
             return self._token_queue.enqueue_many((tokens,))
 
     def num_dropped(self, name: str | None = None) -> Tensor:
@@ -256,6 +259,7 @@ class _SyncReplicasHook(SessionRunHook):
         self._is_chief = is_chief
         self._num_tokens = num_tokens
         self._first_tokens: Operation | None = None
+        self._last_tokens: Operation | None = None
 
     def begin(self) -> None:
         if not self._optimizer._gradients_applied:
@@ -264,6 +268,7 @@ class _SyncReplicasHook(SessionRunHook):
             )
         if self._is_chief:
             self._first_tokens = self._optimizer.get_init_tokens_op(self._num_tokens)
+            self._last_tokens = self._optimizer._tokens(self._optimizer._tokens_per_step)
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         optimizer = self._optimizer
@@ -281,3 +286,8 @@ class _SyncReplicasHook(SessionRunHook):
         session.run(self._first_tokens)
         runner = optimizer.get_chief_queue_runner()
         runner.create_threads(session, coord=coord, daemon=True, start=True)
+
+    def end(self, session: Any) -> None:
+        # No update comes any more: who waits for one is to see that the job is done.
+        if self._last_tokens is not None:
+            session.run(self._last_tokens)

@@ -1,0 +1,214 @@
+"""Train a digit classifier on several workers, coordinated in one of four ways.
+
+    python examples/distributed_digits.py --coordination backup
+    runnel up --ps 1 --workers 4 examples/distributed_digits.py --coordination bounded
+
+Each worker builds the same graph; the variables lie on parameter servers. `TF_CONFIG` says which
+task of which cluster a process is. Without it the program is a small cluster of its own: a
+parameter server and some workers, in threads. docs/guide/coordination.md explains the four ways.
+"""
+
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import click
+
+import runnel as tf
+from runnel.datasets import digits
+
+HIDDEN_UNITS = 64
+NUM_CLASSES = 10
+REPORTS = 5
+# What a network of this size should reach on the digits; less means that something is broken.
+REQUIRED_ACCURACY = 0.9
+
+
+@dataclass(frozen=True)
+class Task:
+    """Which part of a job this process, or thread, is."""
+
+    cluster: dict[str, Any]
+    job: str
+    index: int
+
+    @property
+    def workers(self) -> list[tuple[str, int]]:
+        """The tasks that train, the chief first."""
+        jobs = [job for job in ("chief", "worker") if job in self.cluster]
+        return [(job, index) for job in jobs for index in range(len(self.cluster[job]))]
+
+    @property
+    def rank(self) -> int:
+        """The how many-th worker it is; the first is the chief."""
+        return self.workers.index((self.job, self.index))
+
+
+class Settings(NamedTuple):
+    """What the options say."""
+
+    coordination: str
+    steps: int
+    batch_size: int
+    learning_rate: float
+    staleness: int
+    checkpoint_dir: str | None
+    seed: int
+
+
+def network(images: Any, labels: Any) -> tuple[Any, Any]:
+    """The loss and the accuracy of a network with one hidden layer."""
+    hidden = tf.layers.dense(images, HIDDEN_UNITS, tf.nn.relu)
+    logits = tf.layers.dense(hidden, NUM_CLASSES)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    correct = tf.equal(tf.argmax(logits, 1), labels)
+    return tf.reduce_mean(losses), tf.reduce_mean(tf.cast(correct, tf.float32))
+
+
+def coordinated(optimizer: Any, task: Task, settings: Settings) -> Any:
+    """The optimizer that trains together with the other workers."""
+    workers = len(task.workers)
+    if settings.coordination == "async":
+        return optimizer
+    if settings.coordination == "bounded":
+        return tf.train.BoundedStalenessOptimizer(
+            optimizer, settings.staleness, worker_index=task.rank, num_workers=workers
+        )
+    needed = max(1, workers - 1) if settings.coordination == "backup" else workers
+    return tf.train.SyncReplicasOptimizer(
+        optimizer, replicas_to_aggregate=needed, total_num_replicas=workers
+    )
+
+
+def hooks_of(optimizer: Any, is_chief: bool) -> list[Any]:
+    """What a coordinated optimizer needs around the steps of a session."""
+    if isinstance(optimizer, tf.train.SyncReplicasOptimizer):
+        return [optimizer.make_session_run_hook(is_chief, num_tokens=0)]
+    if isinstance(optimizer, tf.train.BoundedStalenessOptimizer):
+        return [optimizer.make_session_run_hook()]
+    return []
+
+
+def train(task: Task, target: str, settings: Settings) -> float:
+    """Trains as one worker; the chief returns the accuracy on digits that nobody trained with."""
+    is_chief = task.rank == 0
+    data = digits.read_data_sets(one_hot=False, seed=settings.seed + task.rank)
+    here = f"/job:{task.job}/task:{task.index}"
+    place = tf.train.replica_device_setter(worker_device=here, cluster=task.cluster)
+    with tf.Graph().as_default(), tf.device(place):
+        tf.set_random_seed(settings.seed)
+        step = tf.train.get_or_create_global_step()
+        images = tf.placeholder(tf.float32, [None, data.train.images.shape[1]], name="images")
+        labels = tf.placeholder(tf.int64, [None], name="labels")
+        loss, accuracy = network(images, labels)
+        adam = tf.train.AdamOptimizer(settings.learning_rate)
+        optimizer = coordinated(adam, task, settings)
+        train_op = optimizer.minimize(loss, global_step=step)
+        dropped = tf.constant(0) if optimizer is adam else optimizer.num_dropped()
+        hooks = hooks_of(optimizer, is_chief)
+        hooks.append(tf.train.StopAtStepHook(last_step=settings.steps))
+        # Workers need the parameter servers only, and neither wait for nor fail with each other.
+        config = tf.ConfigProto(device_filters=["/job:ps", here])
+        with tf.train.MonitoredTrainingSession(
+            target,
+            is_chief,
+            checkpoint_dir=settings.checkpoint_dir,
+            hooks=hooks,
+            config=config,
+            save_summaries_steps=None,
+            save_summaries_secs=None,
+            log_step_count_steps=None,
+        ) as session:
+            own, reported, number = 0, 0, 0
+            start = time.perf_counter()
+            while not session.should_stop():
+                batch = dict(zip((images, labels), data.train.next_batch(settings.batch_size)))
+                value, number, _ = session.run([loss, step, train_op], batch)
+                own += 1
+                if is_chief and number * REPORTS // settings.steps > reported:
+                    reported = number * REPORTS // settings.steps
+                    print(f"step {number}/{settings.steps}: loss {value:.4f}", flush=True)
+            seconds = time.perf_counter() - start
+            print(f"worker {task.rank}: {own} steps in {seconds:.1f} s", flush=True)
+            if not is_chief:
+                return 1.0
+            test = {images: data.test.images, labels: data.test.labels}
+            late, found = session.raw_session().run([dropped, accuracy], test)
+    print(f"{settings.coordination}: {late} steps came too late and were dropped")
+    print(f"held-out accuracy: {found:.4f}", flush=True)
+    return float(found)
+
+
+def run_task(task: Task, settings: Settings) -> float:
+    """Is the task that this process was told to be."""
+    server = tf.train.Server(task.cluster, task.job, task.index)
+    if task.job == "ps":
+        server.join()
+        return 1.0
+    return train(task, server.target, settings)
+
+
+def run_here(workers: int, settings: Settings) -> float:
+    """Is a whole cluster: a parameter server and workers, each in a thread."""
+    sockets = [socket.create_server(("localhost", 0)) for _ in range(workers + 1)]
+    addresses = [f"localhost:{sock.getsockname()[1]}" for sock in sockets]
+    for sock in sockets:
+        sock.close()
+    cluster = {"ps": addresses[:1], "worker": addresses[1:]}
+    tasks = [Task(cluster, "worker", index) for index in range(workers)]
+    servers = [tf.train.Server(cluster, "ps", 0)]
+    servers += [tf.train.Server(cluster, task.job, task.index) for task in tasks]
+    found = [0.0] * workers
+
+    def work(task: Task) -> None:
+        found[task.rank] = train(task, servers[1 + task.index].target, settings)
+
+    threads = [threading.Thread(target=work, args=(task,)) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for server in servers:
+        server.stop()
+    return min(found)
+
+
+@click.command()
+@click.option(
+    "--coordination",
+    type=click.Choice(["async", "sync", "backup", "bounded"]),
+    default="async",
+    show_default=True,
+)
+@click.option("--steps", type=click.IntRange(min=1), default=400, show_default=True)
+@click.option("--batch-size", type=click.IntRange(min=1), default=50, show_default=True)
+@click.option("--learning-rate", type=float, default=0.005, show_default=True)
+@click.option("--staleness", type=click.IntRange(min=0), default=2, show_default=True)
+@click.option("--workers", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--checkpoint-dir", type=click.Path(), help="Save there, and go on from there.")
+@click.option("--seed", type=int, default=0, show_default=True)
+def main(workers: int, **options: Any) -> None:
+    """Train a digit classifier on several workers (--workers: without a TF_CONFIG)."""
+    settings = Settings(**options)
+    config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+    if "cluster" in config:
+        own = config["task"]
+        accuracy = run_task(Task(config["cluster"], own["type"], int(own["index"])), settings)
+    else:
+        accuracy = run_here(workers, settings)
+    if accuracy < REQUIRED_ACCURACY:
+        print(
+            f"error: the accuracy is below {REQUIRED_ACCURACY}, which {settings.steps} steps "
+            "should reach; try more --steps or another --learning-rate",
+            file=sys.stderr,
+        )
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
