@@ -119,3 +119,24 @@ def test_a_sum_over_a_long_loop_without_history_stays_in_the_loop():
     )
     inside, outside = products([total], a)
     assert (inside, outside) == (["MatMul"], [])
+
+
+@pytest.mark.parametrize("tier", [INTERPRETED, COMPILED])
+def test_a_gradient_that_waits_for_another_step_is_summed_when_it_has_come(tier):
+    x, w, b = inputs_of(None)
+    y = network(x, w, b)
+    fed = tf.placeholder(tf.float32, [None, None, 4])
+    queue = tf.FIFOQueue(1, tf.float32)
+    waits = queue.dequeue()
+    waits.set_shape([None, None, 4])
+    given = np.random.RandomState(0).randn(5, 2, 3).astype(np.float32)
+    above = np.random.RandomState(1).randn(5, 2, 4).astype(np.float32)
+    plain, behind = (tf.gradients(y, [w, b], grad_ys=g) for g in (fed, waits))
+    with session(tier) as sess:
+        sess.run(tf.global_variables_initializer())
+        expected = sess.run(plain, {x: given, fed: above})
+        for _ in range(3):
+            sess.run(queue.enqueue(above))
+            found = sess.run(behind, {x: given})
+            for ours, theirs in zip(found, expected, strict=True):
+                np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
