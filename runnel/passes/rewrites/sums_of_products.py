@@ -243,7 +243,7 @@ class _Sums:
         outputs = tuple(node.outputs[i] for i in kept)
         made = structured_node(node.op, structure, inputs, outputs, program)
         for after in self._after:
-            # No value says that what was kept is there: the loop may wait for another step, or task.
+            # No value says that what was kept is there: the loop may wait for another task.
             after.control = (made,)
         return [*self._before, made, *self._after]
 
