@@ -1,6 +1,13 @@
 """``tf.random``: random tensors, their seeds, and tensors that are functions of a seed."""
 
 from runnel.graph.random_seed import get_seed, set_random_seed
+from runnel.ops.sampling.candidate_samplers import (
+    all_candidate_sampler,
+    fixed_unigram_candidate_sampler,
+    learned_unigram_candidate_sampler,
+    log_uniform_candidate_sampler,
+    uniform_candidate_sampler,
+)
 from runnel.ops.sampling.random import categorical, multinomial, truncated_normal
 from runnel.ops.sampling.random import random_normal as normal
 from runnel.ops.sampling.random import random_shuffle as shuffle
@@ -16,9 +23,13 @@ from runnel.ops.sampling.stateless_random import (
 )
 
 __all__ = [
+    "all_candidate_sampler",
     "categorical",
+    "fixed_unigram_candidate_sampler",
     "gamma",
     "get_seed",
+    "learned_unigram_candidate_sampler",
+    "log_uniform_candidate_sampler",
     "multinomial",
     "normal",
     "poisson",
@@ -31,6 +42,7 @@ __all__ = [
     "stateless_uniform",
     "truncated_normal",
     "uniform",
+    "uniform_candidate_sampler",
 ]
 
 

@@ -6,6 +6,7 @@ from runnel.nn.rnn.bidirectional import bidirectional_dynamic_rnn, static_bidire
 from runnel.nn.rnn.dynamic import dynamic_rnn
 from runnel.nn.rnn.raw import raw_rnn
 from runnel.nn.rnn.static import static_rnn, static_state_saving_rnn
+from runnel.nn.sampled_losses import nce_loss, sampled_softmax_loss
 from runnel.ops.activations import (
     crelu,
     elu,
@@ -83,6 +84,14 @@ from runnel.ops.moments import (
     weighted_moments,
     zero_fraction,
 )
+from runnel.ops.sampling.candidate_samplers import (
+    all_candidate_sampler,
+    compute_accidental_hits,
+    fixed_unigram_candidate_sampler,
+    learned_unigram_candidate_sampler,
+    log_uniform_candidate_sampler,
+    uniform_candidate_sampler,
+)
 from runnel.ops.sampling.dropout import dropout
 from runnel.ops.sampling.likelihood import (
     log_poisson_loss,
@@ -95,6 +104,7 @@ from runnel.ops.sparse.embedding import embedding_lookup_sparse, safe_embedding_
 from runnel.ops.top_k import in_top_k, top_k
 
 __all__ = [
+    "all_candidate_sampler",
     "atrous_conv2d",
     "atrous_conv2d_transpose",
     "avg_pool",
@@ -106,6 +116,7 @@ __all__ = [
     "batch_normalization",
     "bias_add",
     "bidirectional_dynamic_rnn",
+    "compute_accidental_hits",
     "conv1d",
     "conv1d_transpose",
     "conv2d",
@@ -132,17 +143,19 @@ __all__ = [
     "elu",
     "embedding_lookup",
     "embedding_lookup_sparse",
-    "safe_embedding_lookup_sparse",
     "erosion2d",
+    "fixed_unigram_candidate_sampler",
     "fused_batch_norm",
     "gelu",
     "in_top_k",
     "l2_loss",
     "l2_normalize",
     "leaky_relu",
+    "learned_unigram_candidate_sampler",
     "local_response_normalization",
     "log_poisson_loss",
     "log_softmax",
+    "log_uniform_candidate_sampler",
     "lrn",
     "max_pool",
     "max_pool1d",
@@ -152,6 +165,7 @@ __all__ = [
     "max_pool_with_argmax",
     "moments",
     "multi_head_attention",
+    "nce_loss",
     "normalize_moments",
     "pool",
     "raw_rnn",
@@ -159,6 +173,8 @@ __all__ = [
     "relu6",
     "relu_layer",
     "rnn_cell",
+    "safe_embedding_lookup_sparse",
+    "sampled_softmax_loss",
     "scaled_dot_product_attention",
     "selu",
     "separable_conv2d",
@@ -180,6 +196,7 @@ __all__ = [
     "swish",
     "tanh",
     "top_k",
+    "uniform_candidate_sampler",
     "weighted_cross_entropy_with_logits",
     "weighted_moments",
     "with_space_to_batch",

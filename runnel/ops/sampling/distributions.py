@@ -45,7 +45,7 @@ def uniform(xp: Any, stream: Array, shape: Sequence[int], dtype: Any) -> Array:
     def draw(words: Words) -> Array:
         if dtype == np.float64:
             return unit_of_pair(*_stack_pairs(xp, words))
-        return _unit_of_word(xp.stack(words, axis=-1), dtype).astype(dtype)
+        return unit_of_word(xp.stack(words, axis=-1), dtype).astype(dtype)
 
     return fill_groups(xp, stream, shape, _group_size(dtype), draw)
 
@@ -194,7 +194,7 @@ def _stack_pairs(xp: Any, words: Words) -> tuple[Array, Array]:
 # gives the same number, exactly, without reinterpreting integers as floats.
 
 
-def _unit_of_word(word: Array, dtype: np.dtype) -> Array:
+def unit_of_word(word: Array, dtype: np.dtype) -> Array:
     """A uniform in [0, 1) from the low bits of a word; as float32, exact for the 16-bit types."""
     bits = _MANTISSA_BITS[dtype.name]
     mask, scale = np.uint32((1 << bits) - 1), np.float32(2.0**-bits)
@@ -214,7 +214,7 @@ def normal_columns(xp: Any, words: Words, dtype: np.dtype) -> list[Array]:
     if real == np.float64:
         units = [unit_of_pair(*words[:2]), unit_of_pair(*words[2:])]
     else:
-        units = [_unit_of_word(word, real) for word in words]
+        units = [unit_of_word(word, real) for word in words]
     columns = []
     for unit, turn in zip(units[::2], units[1::2]):
         unit = xp.maximum(unit, real.type(_SMALLEST_UNIFORM))

@@ -32,3 +32,21 @@ EXAMPLES |= {
     "SampleDistortedBoundingBoxV2": call([50, 40, 3], [[[0.1, 0.2, 0.6, 0.9]]], 0.3, **SEEDS),
     "StatelessRandomUniformFullInt": call([2, 3], KEY, dtype=3),
 }
+TRUE = np.array([[1, 2], [0, 1]], np.int64)
+COUNTS = {"num_true": 2, "num_sampled": 4, "unique": True, **SEEDS}
+EXAMPLES |= {
+    name: call(TRUE, range_max=9, **COUNTS)
+    for name in (
+        "UniformCandidateSampler",
+        "LogUniformCandidateSampler",
+        "LearnedUnigramCandidateSampler",
+        "ThreadUnsafeUnigramCandidateSampler",
+    )
+}
+EXAMPLES |= {
+    "AllCandidateSampler": call(TRUE, **COUNTS),
+    "FixedUnigramCandidateSampler": call(
+        TRUE, range_max=5, unigrams=[1.0, 2.0, 3.0, 4.0, 5.0], **COUNTS
+    ),
+    "ComputeAccidentalHits": call(TRUE, np.array([2, 7, 0], np.int64), num_true=2),
+}
