@@ -16,6 +16,8 @@ NAMESPACES = [
     "bitwise",
     "config",
     "config.experimental",
+    "contrib.layers",
+    "contrib.opt",
     "contrib.rnn",
     "contrib.seq2seq",
     "contrib.tensorboard",
@@ -147,4 +149,4 @@ def test_a_name_of_tensorflow_0_12_is_answered_with_the_new_one(name, new):
 
 def test_an_unknown_part_of_contrib_is_answered_with_those_there_are():
     with pytest.raises(AttributeError, match="rnn, seq2seq, staging"):
-        tf.contrib.layers  # noqa: B018
+        tf.contrib.slim  # noqa: B018

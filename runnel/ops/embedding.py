@@ -36,8 +36,15 @@ def _rows_of(shard: Any, ids: Tensor, max_norm: Any, name: str | None = None) ->
         return _clipped(gather(shard, ids, name=name), ids, max_norm)
 
 
+def _shape_of(shard: Any) -> Tensor:
+    # Where the shard is: it is large, and its shape may not be known before the step runs.
+    with colocate_with(shard):
+        return shape_of(convert_to_tensor(shard))
+
+
 def _first_dimension(shard: Any) -> int | None:
-    return TensorShape(shard.get_shape()).as_list()[0]
+    shape = TensorShape(shard.get_shape())
+    return None if shape.rank is None else shape.as_list()[0]
 
 
 def embedding_lookup(
@@ -86,7 +93,7 @@ def _from_shards(shards: list[Any], ids: Tensor, strategy: str, max_norm: Any, n
     where = dynamic_partition(places, shard_of, len(shards))
     found = [_rows_of(shard, part, max_norm) for shard, part in zip(shards, rows, strict=True)]
     merged = parallel_dynamic_stitch_op(where, found, name=name)
-    row_shape = shape_of(convert_to_tensor(shards[0]))[1:]
+    row_shape = _shape_of(shards[0])[1:]
     result = reshape(merged, concat([shape_of(ids), row_shape], 0))
     row = TensorShape(shards[0].get_shape())[1:]
     if ids.dims is not None and row.rank is not None:
@@ -105,7 +112,7 @@ def _assignments(shards: list[Any], flat: Tensor, strategy: str) -> tuple[Tensor
     if None not in sizes:
         total: Any = sum(n for n in sizes if n is not None)
     else:
-        total = get_op_def("Sum")(stack([shape_of(convert_to_tensor(s))[0] for s in shards]), [0])
+        total = get_op_def("Sum")(stack([_shape_of(s)[0] for s in shards]), [0])
         if total.dtype.base_dtype is not flat.dtype.base_dtype:
             total = get_op_def("Cast")(total, DstT=flat.dtype.base_dtype)
     each, extra = total // count, total % count

@@ -9,6 +9,7 @@ import numpy as np
 from runnel.graph import dtypes
 from runnel.graph.constant_value import constant_value
 from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.graph import colocate_with
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import get_op_def, register_op
@@ -101,7 +102,7 @@ def _(op, grad):
         place = _counted_from_start(axis if at is None else int(at), params)
         batch = _counted_from_start(op.attrs["batch_dims"], indices)
     if isinstance(place, int) and place == 0:
-        return [slices_of_gather(shape_of(params), indices, grad), None, None]
+        return [slices_of_gather(_shape_beside(params), indices, grad), None, None]
     return [_dense_gradient(params, indices, convert_to_tensor(grad), place, batch), None, None]
 
 
@@ -156,7 +157,13 @@ def _(xp, params, indices, *, check):
 @gather_v1_op.gradient
 def _(op, grad):
     params, indices = op.inputs
-    return [slices_of_gather(shape_of(params), indices, grad), None]
+    return [slices_of_gather(_shape_beside(params), indices, grad), None]
+
+
+def _shape_beside(params: Tensor) -> Tensor:
+    """The shape of ``params``, computed where they are: they may be large."""
+    with colocate_with(params.op):
+        return shape_of(params)
 
 
 def slices_of_gather(dense_shape: Tensor, indices: Tensor, grad: Any) -> IndexedSlices:

@@ -15,7 +15,7 @@ from runnel.graph.random_seed import skip_op_ids
 from runnel.ops.array_shape import reshape
 from runnel.ops.constants import constant
 from runnel.ops.elementwise import sign
-from runnel.ops.fill import ones, zeros
+from runnel.ops.fill import fill, ones, zeros
 from runnel.ops.qr import qr
 from runnel.ops.reduce_functions import reduce_sum
 from runnel.ops.sampling.random import random_normal, random_uniform, truncated_normal
@@ -82,7 +82,8 @@ class Ones(Initializer):
 class Constant(Initializer):
     """Tensors that hold ``value``: a number, or a list or array with the shape asked for.
 
-    A list with fewer elements is completed with its last one, unless ``verify_shape``.
+    A list with fewer elements is completed with its last one, unless ``verify_shape``. Where the
+    shape is a tensor the value must be a number.
     """
 
     def __init__(
@@ -106,6 +107,8 @@ class Constant(Initializer):
     ) -> Tensor:
         verify = self._verify_shape if verify_shape is None else verify_shape
         wanted = self.dtype if dtype is None else dtype
+        if isinstance(shape, Tensor):  # known when the step runs
+            return fill(shape, constant(self.value, dtype=wanted, shape=[]))
         return constant(self.value, dtype=wanted, shape=shape, verify_shape=verify)
 
     def get_config(self) -> dict[str, Any]:

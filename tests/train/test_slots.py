@@ -87,3 +87,21 @@ def test_a_scope_that_reuses_has_no_slots_to_give():
         pytest.raises(ValueError, match="Variable v/m_1/ does not exist"),
     ):
         create_zeros_slot(v, "m")
+
+
+def test_every_initializer_of_slots_takes_a_shape_that_is_known_when_the_step_runs():
+    given = tf.placeholder(tf.float32)
+    v = tf.Variable(given, validate_shape=False)
+    optimizers = [
+        tf.train.AdagradOptimizer(0.1, initial_accumulator_value=0.5),
+        tf.train.RMSPropOptimizer(0.1),
+        tf.train.MomentumOptimizer(0.1, 0.9),
+    ]
+    for optimizer in optimizers:
+        optimizer.apply_gradients([(tf.ones_like(v), v)])
+    names = ("accumulator", "rms", "momentum")
+    slots = [o.get_slot(v, name) for o, name in zip(optimizers, names, strict=True)]
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer(), {given: np.zeros((2, 3))})
+        for found, wanted in zip(sess.run(slots), (0.5, 1.0, 0.0), strict=True):
+            np.testing.assert_array_equal(found, np.full((2, 3), wanted, np.float32))
