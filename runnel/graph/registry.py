@@ -123,6 +123,10 @@ class OpDef:
       tell it the outputs later; the rest of the step goes on meanwhile.
     * ``self_gated``: its kernel drops its update when a check of the step fails
       (``check.gate_indices``), so the executor need not select the whole old value.
+
+    ``row_kernel`` is set on one that changes rows of a variable. Called with the inputs and
+    ``check`` it gives the :class:`runnel.ops.row_update.RowUpdate` of each variable instead of new
+    values, which the interpreter carries out in place.
     """
 
     __slots__ = (
@@ -152,6 +156,7 @@ class OpDef:
         "heavy",
         "blocking",
         "self_gated",
+        "row_kernel",
         "inferred",
         "has_single_output",
         "takes_reference",
@@ -198,6 +203,7 @@ class OpDef:
         self.heavy = heavy
         self.blocking = blocking
         self.self_gated = self_gated
+        self.row_kernel: Callable[..., Any] | None = None
         self.site: Site = ()
         self.shape_function: Callable[..., Any] | None = None
         self.shape_parameters: tuple[str, ...] = ()

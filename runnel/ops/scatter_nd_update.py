@@ -8,7 +8,7 @@ from runnel.graph.operation import Tensor
 from runnel.graph.registry import OpDef, register_op
 from runnel.graph.shapes import Dims, format_dims, merge_dims
 from runnel.ops.bounds import in_range
-from runnel.ops.scatter_update import combine_at
+from runnel.ops.scatter_update import combine_at, row_update
 from runnel.ops.state import handle_dims
 
 
@@ -36,10 +36,22 @@ def _scatter_nd_dims(ref_dims: Dims, indices: Tensor, updates: Tensor) -> Dims:
     return ref_dims
 
 
-def _kernel(method: str) -> Any:
+def _kernels(method: str) -> Any:
     def kernel(xp, ref, indices, updates, *, check, platform):
         import numpy as np
 
+        columns = columns_of(xp, ref, indices, updates, check)
+        if xp is not np and columns:
+            columns[0] = check.gate_indices(columns[0], ref.shape[0])
+        return combine_at(xp, ref, tuple(columns), updates, method, platform)
+
+    def rows(ref, indices, updates, *, check):
+        import numpy as np
+
+        columns = columns_of(np, ref, indices, updates, check)
+        return row_update(ref, tuple(columns), updates, method)
+
+    def columns_of(xp, ref, indices, updates, check):
         depth = indices.shape[-1]
         wanted = indices.shape[:-1] + ref.shape[depth:]
         if depth > ref.ndim or updates.shape != wanted:
@@ -50,11 +62,9 @@ def _kernel(method: str) -> Any:
         columns = [indices[..., axis] for axis in range(depth)]
         for axis, column in enumerate(columns):
             in_range(xp, column, ref.shape[axis], check, f"indices[..., {axis}]")
-        if xp is not np and columns:
-            columns[0] = check.gate_indices(columns[0], ref.shape[0])
-        return combine_at(xp, ref, tuple(columns), updates, method, platform)
+        return columns
 
-    return kernel
+    return kernel, rows
 
 
 def _scatter_nd(suffix: str, method: str) -> tuple[OpDef, OpDef]:
@@ -88,9 +98,10 @@ def _scatter_nd(suffix: str, method: str) -> tuple[OpDef, OpDef]:
     def _(handle, indices, updates):
         return _scatter_nd_dims(handle_dims(handle), indices, updates)
 
-    kernel = _kernel(method)
-    by_ref.kernel(kernel)
-    by_handle.kernel(kernel)
+    kernel, rows = _kernels(method)
+    for op_def in (by_ref, by_handle):
+        op_def.kernel(kernel)
+        op_def.row_kernel = rows
     return by_ref, by_handle
 
 

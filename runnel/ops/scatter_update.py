@@ -8,6 +8,7 @@ from runnel.graph.operation import Tensor
 from runnel.graph.registry import OpDef, register_op
 from runnel.graph.shapes import Dims, format_dims, merge_dims
 from runnel.ops.bounds import in_range
+from runnel.ops.row_update import RowUpdate
 from runnel.ops.state import handle_dims
 
 
@@ -70,17 +71,52 @@ def combine_at(
 
         return lax.div(ref, divisors)
     if xp is np:
-        out = np.array(ref)
-        if method == "set":
-            out[where] = updates
-        else:
-            getattr(np, _UFUNCS[method]).at(out, where, updates)
-        return out
+        return row_update(ref, where, updates, method).whole()
     if method == "subtract":
         method, updates = "add", -updates
     if method == "add":
         updates = _computed_first(updates, platform)
     return getattr(ref.at[where], method)(updates, mode="drop")
+
+
+def row_update(ref: Any, where: Any, updates: Any, method: str) -> Any:
+    """What :func:`combine_at` gives, as an update of rows; ``where`` is an array or several."""
+    import numpy as np
+
+    if method == "set":
+        return RowUpdate(ref, where, updates)
+    if method == "divide" and ref.dtype.kind in "iu":
+        return RowUpdate(ref, ..., combine_at(np, ref, where, updates, method))
+    several = isinstance(where, tuple)
+    if not where if several else np.ndim(where) == 0:
+        return RowUpdate(ref, where, getattr(np, _UFUNCS[method])(ref[where], updates))
+    flat = np.ravel_multi_index(where, ref.shape[: len(where)]) if several else where
+    places, position = np.unique(flat, return_inverse=True)
+    chosen = np.unravel_index(places, ref.shape[: len(where)]) if several else places
+    rows, parts = ref[chosen], updates.reshape(-1, *updates.shape[np.ndim(flat) :])
+    _combine_rows(getattr(np, _UFUNCS[method]), rows, position.reshape(-1), parts)
+    return RowUpdate(ref, chosen, rows)
+
+
+_TURNS = 8
+
+
+def _combine_rows(ufunc: Any, rows: Any, position: Any, updates: Any) -> None:
+    """Combines ``rows[position]`` with ``updates``, equal positions one by one."""
+    import numpy as np
+
+    for _ in range(_TURNS):
+        # ``ufunc.at`` takes twenty times as long for a row, so each turn takes the first update
+        # of every row that has one left.
+        left, first = np.unique(position, return_index=True)
+        if left.size == position.size:
+            rows[position] = ufunc(rows[position], updates)
+            return
+        rows[left] = ufunc(rows[left], updates[first])
+        rest = np.ones(position.size, bool)
+        rest[first] = False
+        position, updates = position[rest], updates[rest]
+    ufunc.at(rows, position, updates)
 
 
 def _scatter_kernel(method: str) -> Any:
@@ -89,6 +125,18 @@ def _scatter_kernel(method: str) -> Any:
     def kernel(xp, ref, indices, updates, *, check, platform):
         import numpy as np
 
+        where, updates = arranged(xp, ref, indices, updates, check)
+        if xp is not np:
+            where = check.gate_indices(where, ref.shape[0])
+        return combine_at(xp, ref, where, updates, method, platform)
+
+    def rows(ref, indices, updates, *, check):
+        import numpy as np
+
+        where, updates = arranged(np, ref, indices, updates, check)
+        return row_update(ref, where, updates, method)
+
+    def arranged(xp, ref, indices, updates, check):
         wanted = indices.shape + ref.shape[1:]
         if updates.shape not in ((), wanted):
             raise ValueError(
@@ -97,11 +145,9 @@ def _scatter_kernel(method: str) -> Any:
                 f"updates.shape {updates.shape}"
             )
         in_range(xp, indices, ref.shape[0], check)
-        updates = xp.broadcast_to(updates, wanted)
-        where = indices if xp is np else check.gate_indices(indices, ref.shape[0])
-        return combine_at(xp, ref, where, updates, method, platform)
+        return indices, xp.broadcast_to(updates, wanted)
 
-    return kernel
+    return kernel, rows
 
 
 _REAL_ORDERED = "{half, bfloat16, float, double, int32, int64}"
@@ -138,9 +184,10 @@ def _scatter(suffix: str, method: str) -> tuple[OpDef, OpDef]:
     def _(handle, indices, updates):
         return _scatter_dims(handle_dims(handle), indices, updates)
 
-    kernel = _scatter_kernel(method)
-    by_ref.kernel(kernel)
-    by_handle.kernel(kernel)
+    kernel, rows = _scatter_kernel(method)
+    for op_def in (by_ref, by_handle):
+        op_def.kernel(kernel)
+        op_def.row_kernel = rows
     return by_ref, by_handle
 
 

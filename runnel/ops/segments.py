@@ -59,7 +59,17 @@ def reduce_runs(ufunc: np.ufunc, out: np.ndarray, ids: np.ndarray, data: np.ndar
         order = np.argsort(ids, kind="stable")
         ids, data = ids[order], data[order]
     starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
-    out[ids[starts]] = ufunc.reduceat(data, starts, axis=0, dtype=data.dtype)
+    lengths = np.diff(starts, append=ids.size)
+    several = lengths > 1
+    if 4 * np.count_nonzero(several) < starts.size:
+        # A run of one row is that row; reducing it takes several times as long as copying it.
+        alone = starts[~several]
+        out[ids[alone]] = data[alone]
+        left = np.repeat(several, lengths)
+        ids, data, lengths = ids[left], data[left], lengths[several]
+        starts = np.cumsum(lengths) - lengths
+    if starts.size:
+        out[ids[starts]] = ufunc.reduceat(data, starts, axis=0, dtype=data.dtype)
 
 
 # Segments in any order, a known number of them ------------------------------------------------

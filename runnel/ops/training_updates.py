@@ -7,13 +7,15 @@ be rows of a variable, ``SparseApplyX`` and ``ResourceSparseApplyX``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from runnel.graph.registry import OpDef, register_op
 from runnel.graph.shapes import merge_dims
+from runnel.ops.row_update import RowUpdate
 from runnel.ops.state import handle_dims
 
 _NUMBER = (
@@ -71,7 +73,8 @@ def _add(
     )
     op_def.shape(_shape_of(op_def, len(states), others, sparse))
     names = [attr.partition(":")[0] for attr in attrs]
-    op_def.kernel(_kernel(formula, len(states), others, sparse, names))
+    kernel, op_def.row_kernel = _kernels(formula, len(states), others, sparse, names)
+    op_def.kernel(kernel)
 
 
 def _shape_of(op_def: OpDef, count: int, others: list[str], sparse: bool) -> Callable[..., Any]:
@@ -89,9 +92,11 @@ def _shape_of(op_def: OpDef, count: int, others: list[str], sparse: bool) -> Cal
     return shape
 
 
-def _kernel(
+def _kernels(
     formula: Formula, count: int, others: list[str], sparse: bool, attrs: list[str]
-) -> Callable[..., Any]:
+) -> tuple[Callable[..., Any], Callable[..., Any] | None]:
+    """The kernel, and that of an update of rows."""
+
     def dense(xp: Any, *inputs: Any, operation: Any) -> Any:
         chosen = {name: operation.attrs[name] for name in attrs}
         found = formula(xp, chosen, *inputs)
@@ -101,27 +106,33 @@ def _kernel(
     if sparse:
         position = count + 1 + next(i for i, o in enumerate(others) if o in ("grad", "delta"))
 
-    def rows(xp: Any, *inputs: Any, operation: Any) -> Any:
+    def rows(*inputs: Any, operation: Any) -> Any:
         chosen = {name: operation.attrs[name] for name in attrs}
         indices = np.asarray(inputs[position]).reshape(-1)
         rest = list(inputs[count:position]) + list(inputs[position + 1 :])
         gradient = position - 1 - count
-        states = [np.array(state) for state in inputs[:count]]
-        _check(indices, states, rest[gradient])
-        grad = np.asarray(rest[gradient]).reshape(len(indices), *states[0].shape[1:])
+        _check(indices, inputs[:count], rest[gradient])
+        grad = np.asarray(rest[gradient]).reshape(len(indices), *inputs[0].shape[1:])
+        places, indices = np.unique(indices, return_inverse=True)
+        states = [state[places] for state in inputs[:count]]
         # Rows that come several times are updated several times, one after the other.
         for chosen_rows in _once_each(indices):
             where = indices[chosen_rows]
             rest[gradient] = grad[chosen_rows]
-            new = formula(xp, chosen, *(state[where] for state in states), *rest)
+            new = formula(np, chosen, *(state[where] for state in states), *rest)
             for state, value in zip(states, new, strict=True):
                 state[where] = value
-        return states[0] if count == 1 else tuple(states)
+        found = [RowUpdate(*each) for each in zip(inputs, repeat(places), states, strict=False)]
+        return found[0] if count == 1 else tuple(found)
 
-    return rows if sparse else dense
+    def whole(xp: Any, *inputs: Any, operation: Any) -> Any:
+        found = rows(*inputs, operation=operation)
+        return found.whole() if count == 1 else tuple(update.whole() for update in found)
+
+    return (whole, rows) if sparse else (dense, None)
 
 
-def _check(indices: np.ndarray, states: list[np.ndarray], grad: Any) -> None:
+def _check(indices: np.ndarray, states: Sequence[np.ndarray], grad: Any) -> None:
     shape = states[0].shape
     if np.shape(grad) != (*np.shape(indices), *shape[1:]):
         raise ValueError(

@@ -110,7 +110,9 @@ class FormulaOptimizer(Optimizer):
         slots = self._slots_of(var)
         indices = grad.indices
         coefficients = self._coefficients_for(var.dtype.base_dtype)
-        rows, *slot_rows = [gather(v, indices) for v in (var, *slots)]
+        # When there is a gradient: rows that were looked up before could be out of date.
+        with get_default_graph().control_dependencies([grad.values]):
+            rows, *slot_rows = [gather(v, indices) for v in (var, *slots)]
         new, new_slots = self._formula(grad.values, rows, slot_rows, coefficients)
         kept = [
             self._scatter(slot, SCATTER_UPDATE, indices, value)

@@ -78,6 +78,7 @@ def cluster(
         if not scattered:
             break
         on_host |= scattered  # and what touches them with them
+    _place_reads(program, parts, state, len(devices) or 1)
     _place_constants(program, parts, known.constants)
     return _segments(program, parts, state, known, devices)
 
@@ -167,6 +168,52 @@ def _phases(
     return phases, devices
 
 
+def _place_reads(program: Program, parts: Parts, state: StateAccess, devices: int) -> None:
+    """Has each part of a read's device read the variable itself, where it finds the same version.
+
+    A value that goes from part to part is held meanwhile, so a later part could not update rows of
+    the variable in place. And what a part reads of a variable that it updates is what it finds
+    when it has the right to write.
+    """
+    place = {node: i for i, node in enumerate(program.nodes)}
+    part_of = {node: part for part, nodes in parts.items() for node in nodes}
+    writes: dict[Operation, list[Node]] = {}
+    for node in program.nodes:
+        if node in part_of and state.touches(node):
+            for variable in state.writes(node):
+                writes.setdefault(variable, []).append(node)
+    reads = {
+        node.outputs[0]: node
+        for node in part_of
+        if node.op_def.name == "Identity" and node.inputs[0] in state.handles and not node.control
+    }
+    users: dict[int, set[Part]] = {}
+    needed = set(program.fetches)
+    for part, nodes in parts.items():
+        for node in nodes:
+            needed.update(value for other in node.control for value in other.outputs)
+            for value in node.inputs:
+                if value in reads:
+                    users.setdefault(value, set()).add(part)
+    for value, read in reads.items():
+        own = part_of[read]
+        later = [
+            part_of[node][0]
+            for variable in state.reads(read)
+            for node in writes.get(variable, ())
+            if place[node] > place[read]
+        ]
+        last = min(later, default=max(phase for phase, _ in parts))
+        for part in users.get(value, set()) - {own}:
+            if part[0] <= last and part[0] // 2 % devices == own[0] // 2 % devices:
+                parts[part] = [read, *parts[part]]
+                users[value].discard(part)
+        if not users.get(value) and value not in needed:
+            parts[own] = [node for node in parts[own] if node is not read]
+    for part in [part for part, nodes in parts.items() if not nodes]:
+        del parts[part]
+
+
 def _place_constants(program: Program, parts: Parts, constants: dict[int, Node]) -> None:
     """Adds to each part the constants that it uses; to the host's first those fetched."""
     used = {
@@ -189,9 +236,11 @@ def _segments(
 ) -> list[Segment]:
     users: dict[int, set[Part | None]] = {}
     for part, nodes in parts.items():
+        own = {value for node in nodes for value in node.outputs}
         for node in nodes:
             for value in node.inputs:
-                users.setdefault(value, set()).add(part)
+                if value not in own:
+                    users.setdefault(value, set()).add(part)
     for value in program.fetches:
         users.setdefault(value, set()).add(None)
     segments = []
@@ -209,7 +258,7 @@ def _segments(
             value
             for node in nodes
             for value in node.outputs
-            if not users.get(value, set()) <= {part}
+            if users.get(value)
             and value not in state.handles
             and (value not in known.constants or (phase == 1 and value in fetched))
         ]

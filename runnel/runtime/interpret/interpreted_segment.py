@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from runnel.ops.row_update import RowUpdate
 from runnel.passes.program.program import Node
 from runnel.runtime.interpret.code import Code
 from runnel.runtime.interpret.interpreter import interpret, interpret_watched, missing_variable
+from runnel.runtime.interpret.row_updates import keep_rows_apart, store_rows
 from runnel.runtime.interpret.segment_state import SegmentState
 from runnel.runtime.interpret.stacked_code import StackedCode
 from runnel.runtime.interpret.written_code import PIECE, WrittenCode
@@ -27,9 +29,16 @@ _OFTEN = 200
 class _Form:
     """Instructions, with what they load and store of a task's state."""
 
-    def __init__(self, code: Code, state: SegmentState, packs: StackedCode | None = None) -> None:
+    def __init__(
+        self,
+        code: Code,
+        state: SegmentState,
+        packs: StackedCode | None = None,
+        whole: bool = False,
+    ) -> None:
+        """``whole`` has each update make the whole new value of its variable."""
         task = state.task
-        self.code = code
+        self.code = code if whole or packs is not None else keep_rows_apart(code)
         self.loads = [(task.cell(v), slot, v, node) for v, slot, node in code.loads]
         self.written = [*(task.cell(v) for v, _ in code.stores), *(c for c, *_ in state.streams)]
         self.store_slots = [slot for _, slot in code.stores]
@@ -81,6 +90,7 @@ class InterpretedSegment:
         self._takes_long = True
         """Whether the last run took so long that the step is to be looked at all the time."""
         self._plain = _Form(code, state)
+        self._watched = _Form(code, state, whole=True)
         self._stacked: _Form | None = None
         self._stack = stack
         self._was_run = False
@@ -90,27 +100,38 @@ class InterpretedSegment:
         """The outputs for ``inputs``; state is read and replaced."""
         state = self._state
         if state.writers is None:
-            return self._run_locked(inputs, context)
-        release = state.writers.acquire(context, self._node)
-        try:
-            return self._run_locked(inputs, context)
-        finally:
-            deque(release, 0)
+            outputs = self._run_locked(inputs, context)
+        else:
+            release = state.writers.acquire(context, self._node)
+            try:
+                outputs = self._run_locked(inputs, context)
+            finally:
+                deque(release, 0)
+        if state.task.await_readers:
+            for event in list(state.task.await_readers):
+                event.set()
+        return outputs
 
     def _run_locked(self, inputs: list[Any], context: StepContext) -> list[Any]:
         state = self._state
         form, slots = self._run_forms(inputs, context)
+        outputs = [slots[slot] for slot in form.code.outputs]
         if state.written:
-            values: list[Any] = [owned(slots[slot]) for slot in form.store_slots]
+            values: list[Any] = [slots[slot] for slot in form.store_slots]
+            by_rows = any(type(value) is RowUpdate for value in values)
+            values = [value if type(value) is RowUpdate else owned(value) for value in values]
             for cell, _, drawn in state.streams:
                 values.append(cell.value.skip(slots[drawn]))
                 context.drawn = [*context.drawn, (cell, cell.value, values[-1])]
-            if form.pack_stores:
+            if by_rows:
+                slots.clear()  # they refer to the arrays of variables
+                store_rows(state.task, form.written, values)
+            elif form.pack_stores:
                 self._store_packs(form, values, slots)
             else:
                 with state.task.lock:
                     store_all(form.written, values)
-        return [slots[slot] for slot in form.code.outputs]
+        return outputs
 
     def _store_packs(self, form: _Form, values: list[Any], slots: list[Any]) -> None:
         """Stores ``values`` into what is not packed, and packs, as a whole."""
@@ -142,7 +163,7 @@ class InterpretedSegment:
             self._shape_changers = state.task.shape_changers
             if any(cell.changes_shape for cell in state.load_cells):
                 self._stacked = None
-        form = self._plain if context.observer is not None else self._stacked or self._plain
+        form = self._watched if context.observer is not None else self._stacked or self._plain
         slots = self._loaded(form, inputs)
         if slots is None:
             form = self._plain

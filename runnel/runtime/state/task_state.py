@@ -25,7 +25,8 @@ class TaskState:
 
     def __init__(self) -> None:
         # Held while a step takes the values that it starts from or stores new ones, so that a
-        # step sees all the effects of another or none. Never held while a step computes.
+        # step sees all the effects of another or none. Never held while a step computes, but for
+        # setting rows of a variable in place.
         self.lock = threading.Lock()
         self._containers: dict[str, dict[str, Cell]] = {}
         self._packs: WeakValueDictionary[tuple[int, ...], Pack] = WeakValueDictionary()
@@ -39,6 +40,8 @@ class TaskState:
         """
         self._senders: dict[threading.Thread, Sender] = {}
         """The steps that were sent and not yet seen to succeed."""
+        self.await_readers: set[threading.Event] = set()
+        """Set when an interpreted segment has ended: it looks at no variable any more."""
         self.shape_changers = 0
         """Grows when another cell begins to change its shape from step to step."""
 

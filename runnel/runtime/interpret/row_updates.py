@@ -1,0 +1,118 @@
+"""Updates of rows in place: instructions that keep them apart, and storing them."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import starmap
+from operator import call, setitem
+from typing import Any
+
+import numpy as np
+
+from runnel.graph.registry import keyword_only
+from runnel.ops.row_update import RowUpdate
+from runnel.passes.program.kernel_call import fail_now
+from runnel.passes.program.program import Node
+from runnel.runtime.interpret.code import Code
+from runnel.runtime.state.cell import Cell, owned
+from runnel.runtime.state.task_state import TaskState
+
+_PROBE = RowUpdate(np.empty(0), 0, 0)
+_OWN = sys.getrefcount(_PROBE.base)
+"""What the count of an array is that only an update refers to."""
+_COPIED_PER_SECOND = 4e9
+
+
+def keep_rows_apart(code: Code) -> Code:
+    """The same code, in which updates of rows that nothing but the variable takes are kept apart.
+
+    Stored are then :class:`RowUpdate` objects in the place of whole values.
+    """
+    taken = {*code.outputs}
+    for instruction in code.instructions:
+        taken.update(instruction.args)
+    stored = {slot for _, slot in code.stores} - taken
+    found = [
+        instruction._replace(call=_row_call(instruction.node))
+        if instruction.node.op_def.row_kernel is not None
+        and stored.issuperset(_as_tuple(instruction.out))
+        else instruction
+        for instruction in code.instructions
+    ]
+    return replace(code, instructions=found)
+
+
+def _as_tuple(out: Any) -> tuple[int, ...]:
+    return (out,) if type(out) is int else out
+
+
+def _row_call(node: Node) -> Any:
+    kernel = node.op_def.row_kernel
+    assert kernel is not None
+    known = {"check": fail_now, "operation": node.op}
+    return partial(kernel, **{name: known[name] for name in keyword_only(kernel)})
+
+
+def store_rows(task: TaskState, cells: Sequence[Cell], values: list[Any]) -> None:
+    """Gives each cell its value, of which some are updates of rows, as a whole.
+
+    The caller holds the cells' writer locks, and nothing of the step can fail any more. An update
+    is carried out in the cell's own memory unless somebody else refers to it: a step that reads
+    it, someone who saves it. For readers it waits about as long as a copy of the array would take,
+    then makes one.
+    """
+    until, ended = 0.0, threading.Event()
+    try:
+        while True:
+            ended.clear()
+            with task.lock:  # which those take who begin to read
+                shared = [i for i, cell in enumerate(cells) if _is_shared(cell, values[i])]
+                if not shared:
+                    _carry_out(cells, values)
+                    return
+                task.await_readers.add(ended)
+            if not until:
+                size = sum(values[i].base.nbytes for i in shared)
+                until = time.monotonic() + size / _COPIED_PER_SECOND
+            left = until - time.monotonic()
+            if left <= 0 or not all(_may_become_free(values[i]) for i in shared):
+                for i in shared:
+                    values[i] = owned(values[i].whole())
+            else:
+                ended.wait(left)
+    finally:
+        task.await_readers.discard(ended)
+
+
+def _may_become_free(update: RowUpdate) -> bool:
+    return type(update.base) is np.ndarray and update.base.base is None
+
+
+def _is_shared(cell: Cell, value: Any) -> bool:
+    """Whether somebody beside the cell refers to the array that an update is of."""
+    if type(value) is not RowUpdate:
+        return False
+    others = sys.getrefcount(value.base) - _OWN - (cell.held is value.base)
+    return others > 0 or not _may_become_free(value)
+
+
+def _carry_out(cells: Sequence[Cell], values: list[Any]) -> None:
+    # One call of a built-in: an interrupt comes before it or after.
+    steps: list[tuple[Any, ...]] = []
+    for cell, value in zip(cells, values, strict=True):
+        if type(value) is not RowUpdate:
+            steps.append((setattr, cell, "held", value))
+            continue
+        flags = value.base.flags
+        steps.append((setattr, flags, "writeable", True))
+        steps.append((setitem, value.base, value.where, value.rows))
+        steps.append((setattr, flags, "writeable", False))
+        if cell.held is not value.base:
+            steps.append((setattr, cell, "held", value.base))
+    deque(starmap(call, steps), 0)

@@ -1,0 +1,191 @@
+"""Updates of rows by the interpreter: in place, and seen by nobody who should not see them."""
+
+from __future__ import annotations
+
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import runnel as tf
+from tests.both_tiers import INTERPRETED, session
+
+ROWS, WIDTH = 50_000, 16
+BYTES = ROWS * WIDTH * 4
+
+OPTIMIZERS = {
+    "descent": lambda: tf.train.GradientDescentOptimizer(0.1),
+    "adagrad": lambda: tf.train.AdagradOptimizer(0.1),
+    "momentum": lambda: tf.train.MomentumOptimizer(0.1, 0.9),
+    "lazy adam": lambda: tf.contrib.opt.LazyAdamOptimizer(0.1),
+}
+
+
+def most_memory_of(run) -> int:
+    """The bytes that a call takes at most beyond what is there before."""
+    tracemalloc.start()
+    try:
+        run()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("resource", [False, True], ids=["ref", "resource"])
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_sparse_step_copies_no_table(name, shards, resource):
+    ids = tf.placeholder(tf.int64, [None])
+    table = tf.get_variable(
+        "table",
+        [ROWS, WIDTH],
+        partitioner=tf.fixed_size_partitioner(shards) if shards > 1 else None,
+        use_resource=resource,
+    )
+    loss = tf.reduce_sum(tf.square(tf.nn.embedding_lookup(table, ids, "div")))
+    train = OPTIMIZERS[name]().minimize(loss)
+    with session(INTERPRETED) as sess:
+        sess.run(tf.global_variables_initializer())
+        feed = {ids: np.array([3, 40_000, 3, 17])}
+        for _ in range(3):
+            sess.run(train, feed)  # the first takes over arrays that others have made
+        assert most_memory_of(lambda: sess.run(train, feed)) < BYTES / 20
+
+
+def test_a_step_that_fails_after_the_update_has_changed_nothing():
+    table = tf.get_variable("table", initializer=np.zeros((4, 2), np.float32))
+    x = tf.placeholder(tf.float32, [])
+    update = tf.scatter_update(table, [1], [[5.0, 6.0]])
+    with tf.control_dependencies([update]):
+        checked = tf.check_numerics(x, "x")
+    with session(INTERPRETED) as sess:
+        sess.run(tf.global_variables_initializer())
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            sess.run([update.op, checked], {x: np.nan})
+        assert not sess.run(table).any()
+        sess.run([update.op, checked], {x: 1.0})
+        assert sess.run(table)[1].tolist() == [5, 6]
+
+
+def test_what_was_read_before_stays_as_it_was():
+    table = tf.get_variable("table", initializer=np.zeros((4, 2), np.float32))
+    before = table.read_value()
+    flat = tf.reshape(before, [-1])
+    with tf.control_dependencies([flat]):
+        update = tf.scatter_add(table, [1, 1], [[1.0, 2.0], [1.0, 2.0]])
+    with session(INTERPRETED) as sess:
+        sess.run(tf.global_variables_initializer())
+        fetched = sess.run(table)
+        old, view, _ = sess.run([before, flat, update.op])
+        again, _, _ = sess.run([before, flat, update.op])
+        assert not fetched.any() and not old.any() and not view.any()
+        assert again[1].tolist() == [2, 4]
+        assert sess.run(table)[1].tolist() == [4, 8]
+
+
+def test_variables_that_were_given_one_array_do_not_change_together():
+    first = tf.get_variable("first", initializer=np.zeros((4, 2), np.float32))
+    second = tf.get_variable("second", initializer=np.ones((4, 2), np.float32))
+    same = second.assign(first)
+    update = tf.scatter_update(first, [0], [[7.0, 7.0]])
+    with session(INTERPRETED) as sess:
+        sess.run(tf.global_variables_initializer())
+        sess.run(same.op)
+        sess.run(update.op)
+        assert sess.run(first)[0].tolist() == [7, 7]
+        assert not sess.run(second).any()
+
+
+def test_variables_may_swap_their_rows():
+    first = tf.get_variable("first", initializer=np.zeros((3, 2), np.float32))
+    second = tf.get_variable("second", initializer=np.ones((3, 2), np.float32))
+    rows = [first.read_value(), second.read_value()]
+    with tf.control_dependencies(rows):
+        swap = tf.group(
+            tf.scatter_update(first, [0, 1, 2], rows[1]),
+            tf.scatter_update(second, [0, 1, 2], rows[0]),
+        )
+    with session(INTERPRETED) as sess:
+        sess.run(tf.global_variables_initializer())
+        for _ in range(3):
+            sess.run(swap)
+        assert sess.run(first).all() and not sess.run(second).any()
+
+
+def test_an_update_that_another_follows_in_the_step():
+    table = tf.get_variable("table", initializer=np.zeros((4, 1), np.float32))
+    first = tf.scatter_add(table, [0, 1], [[1.0], [1.0]])
+    with tf.control_dependencies([first]):
+        second = tf.scatter_mul(table, [1, 2], [[5.0], [5.0]])
+    with session(INTERPRETED) as sess:
+        sess.run(tf.global_variables_initializer())
+        assert sess.run([first, second])[1].tolist() == [[1], [5], [0], [0]]
+        sess.run(second.op)
+        assert sess.run(table).tolist() == [[2], [30], [0], [0]]
+
+
+METHODS = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("repeated", [2, 40])
+def test_rows_that_come_often_are_combined_one_by_one(method, repeated):
+    rng = np.random.default_rng(0)
+    value = rng.uniform(1, 2, (10, 3)).astype(np.float32)
+    places = rng.integers(0, max(1, 20 // repeated), (5, 4))
+    rows = rng.uniform(0.5, 1.5, (5, 4, 3)).astype(np.float32)
+    expected = value.copy()
+    METHODS[method].at(expected, places, rows)
+    table = tf.get_variable("table", initializer=value)
+    update = getattr(tf, f"scatter_{method}")(table, places, rows)
+    with session(INTERPRETED) as sess:
+        sess.run(tf.global_variables_initializer())
+        sess.run(update.op)
+        np.testing.assert_array_equal(sess.run(table), expected)
+
+
+def test_places_of_several_indices_in_place_too():
+    value = np.arange(24, dtype=np.float32).reshape(4, 3, 2)
+    table = tf.get_variable("table", initializer=value)
+    update = tf.scatter_nd_add(table, [[1, 2], [3, 0], [1, 2]], [[1.0, 2.0]] * 3)
+    expected = value.copy()
+    np.add.at(expected, ([1, 3, 1], [2, 0, 2]), [[1.0, 2.0]] * 3)
+    with session(INTERPRETED) as sess:
+        sess.run(tf.global_variables_initializer())
+        sess.run(update.op)
+        np.testing.assert_array_equal(sess.run(table), expected)
+
+
+@pytest.mark.timeout(120)
+def test_a_step_never_sees_half_of_another_s_update():
+    table = tf.get_variable("table", initializer=np.zeros((2_000, 8), np.float32))
+    number = tf.placeholder(tf.float32, [])
+    rows = tf.fill([2_000, 8], number)
+    update = tf.scatter_update(table, np.arange(2_000)[::-1].copy(), rows)
+    spread = tf.reduce_max(table) - tf.reduce_min(table)
+    with session(INTERPRETED) as sess:
+        sess.run(tf.global_variables_initializer())
+        stop, torn = threading.Event(), []
+
+        def read():
+            while not stop.is_set():
+                torn.append(float(sess.run(spread)))
+
+        readers = [threading.Thread(target=read) for _ in range(2)]
+        for reader in readers:
+            reader.start()
+        for i in range(200):
+            sess.run(update.op, {number: i})
+        stop.set()
+        for reader in readers:
+            reader.join()
+        assert torn and not any(torn)
+        assert (sess.run(table) == 199).all()
