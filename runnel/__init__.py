@@ -498,6 +498,7 @@ _EVENT = "tensorboard.compat.proto.event_pb2"
 _SUMMARY = "tensorboard.compat.proto.summary_pb2"
 _LAZY = {
     "app": "runnel.app",
+    "collectives": "runnel.collectives",
     "config": "runnel.config",
     "contrib": "runnel.contrib",
     "data": "runnel.data",

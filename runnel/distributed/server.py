@@ -9,7 +9,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,6 +26,7 @@ from runnel.distributed.status import status_of
 from runnel.distributed.transport.listener import Listener
 from runnel.distributed.worker_host import WorkerHost
 from runnel.graph import errors
+from runnel.graph.device import parsed_device
 from runnel.graph.device_set import LOCAL_TASK, DeviceSet
 from runnel.runtime.devices.devices import session_devices
 from runnel.runtime.devices.session_devices import SessionDevices
@@ -87,6 +88,7 @@ class Server:
             self._say,
             self._ship,
         )
+        self.host.join_cluster(_leader(self.addresses))
         self.masters: dict[int, MasterSession] = {}
         self._questions: dict[int, _Asked] = {}
         self._question_numbers = itertools.count(1)
@@ -252,7 +254,7 @@ class Server:
                 asked.answer.set_exception(error)
         for master in list(self.masters.values()):
             master.lost(channel, error)
-        self.host.lost(channel, f"its master {channel.task} is lost")
+        self.host.lost(channel, f"{channel.task} is lost")
 
     def _watch(self) -> None:
         interval = self.peers.deadline / 8
@@ -317,6 +319,16 @@ def _definition(
 def _devices_of(task: str, config: Any) -> list[Any]:
     local = session_devices(config.device_count, config.gpu_options.visible_device_list)
     return [replace(device, name=device.name.replace(LOCAL_TASK, task)) for device in local]
+
+
+def _leader(tasks: Iterable[str]) -> str:
+    """The task that forms the groups of collectives: the first worker, in most clusters."""
+    tasks = list(tasks)
+    for job in ("chief", "worker"):
+        for task in tasks:
+            if parsed_device(task).job == job:
+                return task
+    return tasks[0]
 
 
 def _bound(host: str) -> str:

@@ -74,6 +74,9 @@ class WorkerHost:
 
     def receive(self, peer: Any, envelope: Envelope, values: Sequence[Any]) -> None:
         """A message for the worker, on the thread that reads from ``peer``."""
+        if envelope.WhichOneof("content") == "bundle" and not envelope.bundle.session:
+            self._collect(peer, envelope.bundle, values)
+            return
         roused: list[PartRun] = []
         self._reading.roused = roused
         try:
@@ -95,8 +98,28 @@ class WorkerHost:
         with self._lock:
             self._worker.bundle(peer, message, values)
 
+    def join_cluster(self, leader: str) -> None:
+        """Lets this task's devices take part in groups, which the task ``leader`` forms."""
+
+        def post(task: str, key: str, value: Any) -> None:
+            envelope = Envelope()
+            envelope.bundle.values.add(key=key)  # of no session: groups outlive them
+            self._ship_to(task, "", envelope, [value], False)
+
+        self.state.resources.collectives.connect(self.task, leader, post)
+
+    def _collect(self, peer: Any, message: Bundle, values: Sequence[Any]) -> None:
+        """Values of other members for collectives."""
+        collectives = self.state.resources.collectives
+        for tensor, value in zip(message.values, values, strict=True):
+            try:
+                collectives.deliver(peer.task, tensor.key, value)
+            except ValueError as error:
+                raise wire.Malformed(f"{tensor.key!r} is no message of a group") from error
+
     def lost(self, peer: Any, why: str) -> None:
         """A channel has ended."""
+        self.state.resources.collectives.lost(peer.task, why)
         with self._lock:
             instructions = self._worker.lost(peer, why)
         self._perform(instructions, wait=False)
@@ -180,6 +203,7 @@ class WorkerHost:
 
     def _open(self, instruction: Open) -> None:
         state = TaskState() if instruction.isolated else self.state
+        state.resources.collectives = self.state.resources.collectives
         steps = RunningSteps(state.resources)
         self.sessions[instruction.session] = HostedSession(
             instruction.session, state, steps, instruction.isolated

@@ -29,6 +29,7 @@ from runnel.train.checkpoint_utils import (
     load_variable,
     warm_start,
 )
+from runnel.train.collective_optimizer import CollectiveOptimizer
 from runnel.train.coordinator import Coordinator, LooperThread
 from runnel.train.device_setter import replica_device_setter
 from runnel.train.ftrl import FtrlOptimizer
@@ -121,6 +122,7 @@ __all__ = [
     "BytesList",  # noqa: F822 (made by __getattr__)
     "BestSaver",
     "BoundedStalenessOptimizer",
+    "CollectiveOptimizer",
     "CheckpointSaverHook",
     "CheckpointSaverListener",
     "ChiefSessionCreator",

@@ -10,6 +10,7 @@ import numpy as np
 
 from runnel.graph.operation import Operation
 from runnel.passes.program.state_access import variable_name
+from runnel.queues.collective import Collectives
 
 
 class Resource(Protocol):
@@ -32,6 +33,8 @@ class Resources:
         # What each operation has found, so that a step need not look at names.
         self._found: dict[Operation, Resource] = {}
         self._handles: dict[Operation, np.ndarray] = {}
+        self.collectives = Collectives()
+        """What devices of this task, and of others, make together."""
 
     def find(
         self,
@@ -95,3 +98,5 @@ class Resources:
                     named.clear()
         for resource in gone:
             resource.abandon(error)
+        if containers is None:
+            self.collectives.abandon(error)

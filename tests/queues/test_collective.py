@@ -1,0 +1,200 @@
+"""Groups without a network: messages late, in any order between tasks; members that fail."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as tf
+from runnel.queues import exchanges
+from runnel.queues.collective import Call, Collectives
+from runnel.queues.waiter import Waiter
+
+ONES = exchanges.all_reduce(np.ones(9000), "Add", False)
+
+
+class Told(Waiter):
+    """Keeps what it is told."""
+
+    __slots__ = ("result", "error")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.result: Any = None
+        self.error: Exception | None = None
+
+    def complete(self, make: Any) -> None:
+        assert self.result is None
+        assert self.error is None
+        self.result = make()
+
+    def fail(self, error: Exception) -> None:
+        assert self.result is None
+        assert self.error is None
+        self.error = error
+
+
+class Network:
+    """Tasks whose messages arrive when they are let; those of one pair stay in order."""
+
+    def __init__(self, count: int) -> None:
+        self.names = [f"/job:worker/task:{i}" for i in range(count)]
+        self.tasks: dict[str, Collectives] = {}
+        self.waiting: dict[tuple[str, str], deque[tuple[str, np.ndarray]]] = {}
+        for name in self.names:
+            self.start(name)
+
+    def start(self, name: str) -> None:
+        task = self.tasks[name] = Collectives()
+
+        def post(to: str, key: str, value: np.ndarray) -> None:
+            self.waiting.setdefault((name, to), deque()).append((key, np.array(value)))
+
+        task.connect(name, self.names[0], post)
+
+    def call(self, index: int, begin: Any, group: int = 1, instance: int = 7) -> Told:
+        told = Told()
+        size = len(self.names)
+        self.tasks[self.names[index]].start(Call("CPU:0", group, size, instance, begin, told))
+        return told
+
+    def deliver(self, rng: random.Random, most: int = 1000) -> None:
+        """Lets messages arrive, in a random order, until none are left or ``most`` have come."""
+        for _ in range(most):
+            pairs = [pair for pair, queue in self.waiting.items() if queue]
+            if not pairs:
+                return
+            sender, to = rng.choice(pairs)
+            key, value = self.waiting[sender, to].popleft()
+            self.tasks[to].deliver(sender, key, value)
+
+    def kill(self, index: int) -> None:
+        """A task dies: what it had sent is lost, and all others notice."""
+        gone = self.names[index]
+        for pair in [p for p in self.waiting if gone in p]:
+            del self.waiting[pair]
+        for name in self.names:
+            if name != gone:
+                self.tasks[name].lost(gone, f"{gone} is lost")
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+@pytest.mark.parametrize("size", [3, 8000], ids=["sent whole", "around a ring"])
+@pytest.mark.parametrize(("merge", "by"), list(exchanges.MERGES.items()))
+def test_all_members_get_the_same_bits(count, size, merge, by):
+    for seed in range(5):
+        rng = random.Random(seed)
+        network = Network(count)
+        values = np.random.default_rng(seed).normal(size=(count, size))
+        order = list(range(count))
+        rng.shuffle(order)
+        told = {i: network.call(i, exchanges.all_reduce(values[i], merge, False)) for i in order}
+        network.deliver(rng)
+        [first] = told[0].result
+        np.testing.assert_allclose(first, by.reduce(values), rtol=1e-12, atol=1e-12)
+        for other in told.values():
+            assert other.result[0].tobytes() == first.tobytes()
+
+
+def test_rounds_do_not_mix_though_members_are_apart():
+    for seed in range(30):
+        rng = random.Random(seed)
+        network = Network(3)
+        told: list[list[Told]] = [[], [], []]
+        while min(map(len, told)) < 6:
+            member = rng.randrange(3)
+            if len(told[member]) < 6:
+                value = np.full(4, 10.0 * len(told[member]) + member)
+                told[member].append(network.call(member, exchanges.all_reduce(value, "Add", True)))
+            network.deliver(rng, most=rng.randrange(6))
+        network.deliver(rng)
+        for calls in told:
+            means = [call.result[0][0] for call in calls]
+            assert means == [10.0 * i + 1 for i in range(6)]
+
+
+def test_a_broadcast_and_a_gather():
+    rng = random.Random(0)
+    network = Network(3)
+    value = np.arange(6.0).reshape(2, 3)
+    begins = [exchanges.broadcast_receive(), exchanges.broadcast_send(value)]
+    told = [network.call(i, begins[i % 2]) for i in range(3)]
+    parts = [np.full((i + 1, 2), i) for i in range(3)]
+    gathered = [network.call(i, exchanges.all_gather(parts[i]), instance=8) for i in range(3)]
+    network.deliver(rng)
+    for call in told:
+        np.testing.assert_array_equal(call.result[0], value)
+    for call in gathered:
+        np.testing.assert_array_equal(call.result[0], np.concatenate(parts))
+
+
+def test_members_are_in_the_order_of_their_tasks():
+    network = Network(12)
+    told = [network.call(i, exchanges.all_gather(np.array([i]))) for i in reversed(range(12))]
+    network.deliver(random.Random(1))
+    assert all(call.result[0].tolist() == list(range(12)) for call in told)
+
+
+def test_different_shapes_fail_at_every_member():
+    network = Network(3)
+    values = [np.zeros(3), np.zeros(4), np.zeros(3)]
+    told = [network.call(i, exchanges.all_reduce(values[i], "Add", False)) for i in range(3)]
+    network.deliver(random.Random(0))
+    assert all(isinstance(call.error, tf.errors.OpError) for call in told)
+    assert "different values" in str(told[0].error)
+
+
+def settled(network: Network, rng: random.Random, calls: dict[int, Told]) -> None:
+    """Every member makes calls, one after the other, until one has succeeded at all of them."""
+    for _ in range(6):
+        for member in range(len(network.names)):
+            if member not in calls or calls[member].error or calls[member].result:
+                calls[member] = network.call(member, ONES)
+        network.deliver(rng)
+        if all(call.result for call in calls.values()):
+            break
+    assert all((call.result[0] == len(network.names)).all() for call in calls.values())
+
+
+def test_a_member_that_gives_up_fails_the_others_and_the_group_forms_anew():
+    failed = 0
+    for seed in range(60):
+        rng = random.Random(seed)
+        network = Network(3)
+        calls = {i: network.call(i, ONES) for i in range(3)}
+        network.deliver(rng, most=rng.randrange(20))
+        gone = calls.pop(1)
+        if gone.result is None:
+            assert network.tasks[network.names[1]].cancel(gone)
+        network.deliver(rng)
+        failed += any(call.error is not None for call in calls.values())
+        settled(network, rng, calls)
+    assert failed > 10
+
+
+def test_a_lost_member_fails_the_others_and_they_go_on_when_it_is_back():
+    failed = 0
+    for seed in range(60):
+        rng = random.Random(seed)
+        network = Network(3)
+        calls = {i: network.call(i, ONES) for i in range(3)}
+        network.deliver(rng, most=rng.randrange(20))
+        network.kill(2)
+        network.start(network.names[2])
+        del calls[2]
+        network.deliver(rng)
+        failed += any(call.error is not None for call in calls.values())
+        settled(network, rng, calls)
+    assert failed > 10
+
+
+def test_a_group_has_one_size():
+    network = Network(2)
+    network.call(0, exchanges.broadcast_receive())
+    hub = network.tasks[network.names[0]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="2 members for one"):
+        hub.start(Call("CPU:0", 1, 3, 7, exchanges.broadcast_receive(), Told()))
