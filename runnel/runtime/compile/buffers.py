@@ -258,6 +258,7 @@ class Effects:
         self.host = host
         """The memory of the host, where it is not that of the device."""
         self._given = {id(value): value for value in given}
+        self._filled: dict[int, Any] = {}
         self._ranges: dict[int, tuple[Any, int, int, Any]] = {}
         """Integers (traced, by identity) of which the least and the greatest value are known, and
         the loop whose counter each is, if it is one."""
@@ -276,7 +277,12 @@ class Effects:
             if hasattr(content.buffer, "aval")
             and not (isinstance(handle, ArrayHandle) and handle.given)
         }
+        found.update(self._filled)
         return [buffer for buffer in found.values() if buffer.nbytes > _SMALL]
+
+    def note_arrays(self, arrays: Iterable[Any]) -> None:
+        """Takes note of arrays that the blocks of a repetition have filled."""
+        self._filled.update((id(array), array) for array in arrays)
 
     def is_given(self, value: Any) -> bool:
         """True for an argument of the segment."""

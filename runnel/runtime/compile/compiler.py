@@ -209,8 +209,8 @@ class _Trace:
         """What each instruction took, gave and left in stacks and arrays."""
         self.saved = 0
         """The instructions in blocks that were not traced, being like others."""
-        self._rolled: dict[int, tuple[list[Any], Any]] = {}
-        """What each repetition took and gave, by its first instruction."""
+        self._rolled: dict[int, tuple[list[Any], list[tuple[int, Any]], list[Any]]] = {}
+        """What each repetition took, gave and filled, by its first instruction."""
 
     def run_inside(self, code: Code, slots: list[Any], checks: Checks) -> list[Any]:
         """Traces the code of a program inside a structured node; returns its slots."""
@@ -254,15 +254,16 @@ class _Trace:
         taken = rolled.taken()
         earlier = None if before is None else before._rolled.get(repetition.start)
         if earlier is not None and all(a is b for a, b in zip(taken, earlier[0], strict=True)):
-            left = earlier[1]
+            _, left, arrays = earlier
         else:
             try:
-                left = rolled.run()
+                left, arrays = rolled.run()
             except Exception as reason:  # which the unrolled blocks have too, if it is an error
                 logger.debug("%d equal blocks stay unrolled: %s", repetition.times, reason)
                 return False
-        self._rolled[repetition.start] = taken, left
+        self._rolled[repetition.start] = taken, left, arrays
         self.saved += repetition.saved
+        self.effects.note_arrays(arrays)
         for slot, value in left:
             self.slots[slot] = value
         return True

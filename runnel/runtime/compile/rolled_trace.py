@@ -62,8 +62,8 @@ class RolledTrace:
             if source is None or (source.is_carried and number < length)
         ]
 
-    def run(self) -> list[tuple[int, Any]]:
-        """Slots, and what the blocks leave in them."""
+    def run(self) -> tuple[list[tuple[int, Any]], list[Any]]:
+        """Slots with what the blocks leave in them, and the arrays that the blocks fill."""
         import jax.numpy as jnp
         from jax import lax
 
@@ -111,7 +111,7 @@ class RolledTrace:
             product = _sum_of_products(a, b, attrs["transpose_a"], attrs["transpose_b"])
             arrays[place] = Total(product)
         arrays.update(zip(added, map(Total, others[len(last) :]), strict=True))
-        return self._left(final, arrays)
+        return self._left(final, arrays), list(stacks)
 
     def _products(self, summed: Sequence[Place]) -> dict[Place, tuple[Any, Any]]:
         """Of what is added up, products of matrices that may be one product after the loop.

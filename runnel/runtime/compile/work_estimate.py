@@ -23,6 +23,8 @@ _HEAVY = frozenset(
     | {"svd", "triangular_solve", "tridiagonal", "hessenberg", "ffi_call", "custom_call"}
 )
 """What has a kernel of its own. Linear algebra does the work of a product of such arrays."""
+_PARTIAL = frozenset({"dynamic_slice", "gather", "slice"})
+"""What reads of its operand as much as it gives."""
 
 
 def seconds_of(jaxpr: Any, platform: str) -> float:
@@ -45,7 +47,8 @@ def equation_seconds(equation: Any, platform: str) -> float:
     if inside:
         return sum(seconds_of(jaxpr, platform) for jaxpr in inside)
     speed = TYPICAL.get(platform.upper(), TYPICAL["GPU"])
-    arrays = [v.aval for v in (*equation.invars, *equation.outvars) if hasattr(v.aval, "shape")]
+    touched = equation.outvars if name in _PARTIAL else (*equation.invars, *equation.outvars)
+    arrays = [v.aval for v in touched if hasattr(v.aval, "shape")]
     sizes = [prod(array.shape) for array in arrays]
     moved = sum(s * getattr(a.dtype, "itemsize", 4) for s, a in zip(sizes, arrays, strict=True))
     seconds = moved / (speed.bytes * (_CACHE_TIMES_FASTER if moved < _CACHE_BYTES else 1))
