@@ -70,9 +70,16 @@ class BoundExecutable:
         self._is_accelerator = is_accelerator
         self._borrows = borrows
         self._node = node
+        taken = [*state.load_cells, *overwritten]
+        packs: list[Any] = [
+            state.task.pack([taken[i] for i in positions]) for positions in executable.packs
+        ]
+        packed = {taken[i] for positions in executable.packs for i in positions}
+        self._stored: list[Any] = [*packs, *(cell for cell in state.stored if cell not in packed)]
+        """What gets the new states: packs, and the cells that are in none."""
         self._replaced: list[tuple[int, Cell]] = [
             (position, cell)
-            for position, cell in enumerate(state.stored)
+            for position, cell in enumerate(self._stored)
             if not executable.in_place[position]
         ]
         """What has to be taken back when a check fails; the rest is left by the call itself."""
@@ -89,8 +96,7 @@ class BoundExecutable:
         """An outcome of a step before, where it is known: true."""
         self._was_called = False
         self._is_pure = not (state.loads or state.written)
-        taken = [*state.load_cells, *overwritten]
-        self._donated = [taken[i] for i in executable.donated]
+        self._donated = [*packs, *(taken[i] for i in executable.donated)]
         self._kept = [taken[i] for i in executable.kept]
         self._overwritten = overwritten
 
@@ -252,18 +258,18 @@ class BoundExecutable:
         kept = list(map(_held_by, self._kept))
         if not (_UNUSUAL.isdisjoint(map(type, donated)) and _UNUSUAL.isdisjoint(map(type, kept))):
             state.require_values(list(map(_value_of, state.load_cells)))
-            if self.lacks_value:
-                raise Reshaped
             donated = list(map(_value_of, self._donated))
             kept = list(map(_value_of, self._kept))
+            if self.lacks_value or any(value is None for value in donated):
+                raise Reshaped
         before = [(position, cell, cell.value) for position, cell in self._replaced]
-        cells: list[Cell | SentStep] = list(state.stored)
+        cells: list[Any] = list(self._stored)
         moved, streams = [], None
         if state.streams:
             places = [cell.value for cell, _, _ in state.streams]
             streams = np.array([place.words() for place in places], np.uint32)
             if not self._draws_by_data:
-                cells = list(state.written)
+                cells += state.written[len(state.stored) :]
                 moved = [place.skip(n) for place, n in zip(places, executable.drawn, strict=True)]
         if step is not None:
             if moved:
@@ -280,7 +286,7 @@ class BoundExecutable:
             self._spare.keep(executable, tuple(work))
         undo: list[Undo] = [(cell, old, new_states[position]) for position, cell, old in before]
         if moved:
-            undo += zip(state.written[len(new_states) :], places, moved, strict=True)
+            undo += zip(state.written[len(state.stored) :], places, moved, strict=True)
         return outputs, holds, undo
 
     @property

@@ -14,7 +14,7 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -32,10 +32,11 @@ from runnel.passes.structure.structured import structure_of
 from runnel.runtime.compile import buffer_ops, executable_cache
 from runnel.runtime.compile.buffers import Effects, NotCompilable, host_memory
 from runnel.runtime.compile.oversized import require_all_addressable
+from runnel.runtime.compile.packed_variables import last_updates, other_updates, packs_in
 from runnel.runtime.compile.pieces import run_in_pieces
 from runnel.runtime.compile.repetition import Repetition, find_repetitions
 from runnel.runtime.compile.rolled_trace import RolledTrace
-from runnel.runtime.compile.rows import collected, taken_out, unpacked
+from runnel.runtime.compile.rows import TracedRow, collected, taken_out, together, unpacked
 from runnel.runtime.compile.structured_trace import StructuredTrace
 from runnel.runtime.compile.watch import INLINE_SECONDS, LONG_SECONDS, SHARED_SECONDS, Asker
 from runnel.runtime.compile.work_estimate import seconds_of
@@ -113,8 +114,8 @@ class Checks:
         """``new``, or ``old`` when a check failed."""
         import jax.numpy as jnp
 
-        holds = self._gating()
-        return new if holds is None else jnp.where(holds, new, old)
+        holds = self.gating()
+        return new if holds is None else jnp.where(holds, new, *taken_out([old]))
 
     def gate_indices(self, indices: Any, size: int) -> Any:
         """``indices``, or when a check failed ``size`` in their place, which scatters drop."""
@@ -122,7 +123,8 @@ class Checks:
 
         return self.gate(indices, jnp.asarray(size, indices.dtype))
 
-    def _gating(self) -> Any:
+    def gating(self) -> Any:
+        """What an update is gated by: a scalar, or None where nothing was checked before it."""
         if self._all_hold is not None:
             return self._all_hold
         if self._least_known is None:
@@ -139,10 +141,11 @@ class Executable:
     at which the donated buffers are gone and the moment at which the new ones are returned.
     (The first call is Python code of JAX.)"""
     donated: list[int]
-    """Positions in ``code.loads`` of the variables that are updated in place."""
+    """Positions in ``code.loads`` of the variables that are updated in place, and not packed."""
     kept: list[int]
     in_place: list[bool]
-    """For each of ``code.stores``, whether it is updated in place."""
+    """For each of the packs, and of ``code.stores`` that are in none, whether it is updated in
+    place."""
     constant_outputs: dict[int, np.ndarray]
     """Outputs that do not depend on data, by position."""
     drawn: list[int | None]
@@ -165,6 +168,8 @@ class Executable:
     """The memory that a call takes beyond its arguments."""
     lower: Any = None
     """Makes the program that XLA was given, to be shown."""
+    packs: list[list[int]] = field(default_factory=list)
+    """Positions in ``code.loads`` of variables whose values are the rows of one array."""
     saved: int = 0
     """The instructions that were not compiled, being repetitions of others."""
     is_chained: bool = False
@@ -185,6 +190,10 @@ def _is_known(value: Any) -> bool:
 def _aval(value: Any) -> Any:
 
     return jax.ShapeDtypeStruct(np.shape(value), value.dtype)
+
+
+def _packed_aval(values: Sequence[Any]) -> Any:
+    return jax.ShapeDtypeStruct((len(values), *np.shape(values[0])), values[0].dtype)
 
 
 class _Trace:
@@ -225,7 +234,9 @@ class _Trace:
         for index, instruction in enumerate(self.code.instructions):
             if index < end:
                 continue  # in a repetition
-            if index in self._repetitions and self._roll(self._repetitions[index], before):
+            if index in self._repetitions and self._roll(
+                self._repetitions[index], kept_on_failure, before
+            ):
                 end = self._repetitions[index].end
                 continue
             _, args, out, node = instruction
@@ -248,12 +259,20 @@ class _Trace:
                 for slot, value in zip(out, result, strict=True):
                     slots[slot] = value
 
-    def _roll(self, repetition: Repetition, before: _Trace | None) -> bool:
+    def _roll(
+        self, repetition: Repetition, kept_on_failure: Mapping[int, Any], before: _Trace | None
+    ) -> bool:
         """Traces the blocks of a repetition as a loop, if that is possible."""
-        rolled = RolledTrace(self, repetition)
+        rolled = RolledTrace(self, repetition, kept_on_failure)
         taken = rolled.taken()
         earlier = None if before is None else before._rolled.get(repetition.start)
-        if earlier is not None and all(a is b for a, b in zip(taken, earlier[0], strict=True)):
+        indices = range(repetition.start, repetition.start + repetition.length)
+        is_gated = any(index in kept_on_failure for index in indices)
+        if (
+            earlier is not None
+            and not is_gated
+            and all(a is b for a, b in zip(taken, earlier[0], strict=True))
+        ):
             _, left, arrays = earlier
         else:
             try:
@@ -375,7 +394,12 @@ def _gates(code: Code) -> dict[int, Operation]:
 
 def repetitions_in(code: Code, platform: str) -> list[Repetition]:
     """The equal blocks of ``code`` that are compiled once."""
-    return find_repetitions(code, _gates(code).keys(), _FEWEST_SAVED.get(platform, _MANY_SAVED))
+    gates, packable = _gates(code), last_updates(code, platform)
+    variables = set(packable.values())
+    apart = other_updates(code, packable)
+    apart.update(index for index, variable in gates.items() if variable not in variables)
+    fewest = _FEWEST_SAVED.get(platform, _MANY_SAVED)
+    return find_repetitions(code, apart, fewest, gates.keys())
 
 
 def _can_be_gated(instruction: Instruction) -> bool:
@@ -411,10 +435,13 @@ def compile_segment(
 
     loaded = [*(variable for variable, _, _ in code.loads), *overwritten]
     load_of = {variable: i for i, variable in enumerate(loaded)}
-    stored = [variable for variable, _ in code.stores]
+    packs = packs_in(code, repetitions, platform)
+    packed = {variable for pack in packs for variable in pack}
+    stored = [variable for variable, _ in code.stores if variable not in packed]
     # A buffer can be updated in place, or kept when a check fails, if its shape stays.
     donated = [load_of[v] for v in stored if v in load_of and v not in code.reshaped]
-    kept = [i for i in range(len(loaded)) if i not in donated]
+    taken = {*donated, *(load_of[v] for v in packed)}
+    kept = [i for i in range(len(loaded)) if i not in taken]
     argument_inputs = [i for i in range(len(inputs)) if i not in specialized]
     # The function below outlives this call; it must not keep the first step's arrays alive.
     known_inputs = {i: np.asarray(inputs[i]) for i in specialized}
@@ -425,17 +452,22 @@ def compile_segment(
         and value.dtype != object
         and value.nbytes > _MAX_EMBEDDED_BYTES
     ]
-    in_place = [load_of.get(v) in donated for v in stored]
-    gates = {
-        index: donated.index(load_of[variable])
-        for index, variable in _gates(code).items()
-        if load_of.get(variable) in donated
-    }
+    in_place = [*(True for _ in packs), *(load_of.get(v) in donated for v in stored)]
+    gates = {i: variable for i, variable in _gates(code).items() if load_of.get(variable) in taken}
     executable = Executable(None, donated, kept, in_place, {}, [], [], argument_inputs, [])
     executable.is_chained = is_chained
+    executable.packs = [[load_of[variable] for variable in pack] for pack in packs]
     # A step that is whole and touches no state keeps nothing back, on whichever thread it runs.
     is_pure = not (code.loads or code.stores or code.streams)
     executable.asks_natively = platform == "cpu" and not (is_whole and is_pure)
+
+    def held(donated_values: Any) -> dict[Operation, Any]:
+        """What the variables that are updated in place hold: of a pack, rows."""
+        arrays, values = donated_values[: len(packs)], donated_values[len(packs) :]
+        found = dict(zip([loaded[i] for i in donated], values, strict=True))
+        for pack, array in zip(packs, arrays, strict=True):
+            found.update((v, TracedRow(array, row)) for row, v in enumerate(pack))
+        return found
 
     def filled(
         donated_values: Any, kept_values: Any, streams: Any, arguments: Any, constants: Any
@@ -444,9 +476,9 @@ def compile_segment(
         slots = list(code.template)
         for slot, value in zip(large, constants, strict=True):
             slots[slot] = value
-        for i, value in zip(donated, donated_values, strict=True):
-            if i < len(code.loads):
-                slots[code.loads[i][1]] = value
+        for variable, value in held(donated_values).items():
+            if load_of[variable] < len(code.loads):
+                slots[code.loads[load_of[variable]][1]] = value
         for i, value in zip(kept, kept_values, strict=True):
             slots[code.loads[i][1]] = value
         for row, (_, slot, _) in enumerate(code.streams):
@@ -475,7 +507,8 @@ def compile_segment(
         if is_chained:
             *arguments, before = arguments
         start = filled(donated_values, kept_values, streams, arguments, constants)
-        old = {index: donated_values[position] for index, position in gates.items()}
+        old_values = held(donated_values)
+        old = {index: old_values[variable] for index, variable in gates.items()}
         asker = Asker(run, executable.asks_natively)
         checks = Checks(before=before)
         if may_go_on is not None:
@@ -493,24 +526,22 @@ def compile_segment(
             trace = _Trace(code, list(start), Checks(holds), platform, again, repetitions)
             trace.run(old, first)
         slots = trace.slots
-        left = [*code.outputs, *(slot for _, slot in code.stores)]
-        for slot, value in zip(left, taken_out([slots[slot] for slot in left]), strict=True):
-            slots[slot] = value
         executable.checked, executable.saved = checks.nodes, trace.saved
         drawn = [slots[drawn] for _, _, drawn in code.streams]
         executable.drawn = [None if hasattr(count, "aval") else int(count) for count in drawn]
-        new_states = []
-        for variable, slot in code.stores:
+        slot_of = dict(code.stores)
+        new_states = [together([slots[slot_of[v]] for v in pack]).array() for pack in packs]
+        for variable in stored:
+            (value,) = taken_out([slots[slot_of[variable]]])
             # The explicit type makes it strong: a weak one would be traced again next time.
-            value = jnp.asarray(slots[slot], slots[slot].dtype)
-            index = load_of.get(variable)
-            if holds is not None and variable in code.structured and index in donated:
-                value = jnp.where(holds, value, donated_values[donated.index(index)])
+            value = jnp.asarray(value, value.dtype)
+            if holds is not None and variable in code.structured and variable in old_values:
+                value = jnp.where(holds, value, old_values[variable])
             new_states.append(value)
         outputs = []
         executable.constant_outputs = {}
         for position, slot in enumerate(code.outputs):
-            value = slots[slot]
+            (value,) = taken_out([slots[slot]])
             if _is_known(value):
                 executable.constant_outputs[position] = np.asarray(value)
             else:
@@ -532,7 +563,10 @@ def compile_segment(
             placed = {"in_shardings": sharding, "out_shardings": sharding}
         # Shapes only: the arrays themselves may be taken by a concurrent step meanwhile.
         avals = (
-            [_aval(states[i]) for i in donated],
+            [
+                *(_packed_aval([states[load_of[v]] for v in pack]) for pack in packs),
+                *(_aval(states[i]) for i in donated),
+            ],
             [_aval(states[i]) for i in kept],
             None if streams is None else _aval(streams),
             [_aval(inputs[i]) for i in argument_inputs],

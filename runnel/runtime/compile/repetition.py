@@ -66,21 +66,26 @@ class Repetition:
         return self.length * (self.times - 1)
 
 
-def find_repetitions(code: Code, apart: Collection[int], fewest_saved: int) -> list[Repetition]:
+def find_repetitions(
+    code: Code, apart: Collection[int], fewest_saved: int, gated: Collection[int] = ()
+) -> list[Repetition]:
     """The repetitions in ``code`` that save so many instructions, in their order.
 
-    The instructions ``apart`` (by index) are in none.
+    The instructions ``apart`` (by index) are in none; those that are ``gated`` are equal only to
+    others that are.
     """
     if len(code.instructions) <= fewest_saved:
         return []
-    return _Finder(code, apart, fewest_saved).run()
+    return _Finder(code, apart, fewest_saved, gated).run()
 
 
 class _Finder:
-    def __init__(self, code: Code, apart: Collection[int], fewest_saved: int) -> None:
+    def __init__(
+        self, code: Code, apart: Collection[int], fewest_saved: int, gated: Collection[int]
+    ) -> None:
         self._code = code
         self._fewest_saved = fewest_saved
-        self._kinds = _kinds(code, apart)
+        self._kinds = _kinds(code, apart, gated)
         self._link()
 
     def _link(self) -> None:
@@ -229,7 +234,7 @@ def _count(instruction: Instruction) -> int:
     return len(instruction.out) if type(instruction.out) is tuple else 1
 
 
-def _kinds(code: Code, apart: Collection[int]) -> np.ndarray:
+def _kinds(code: Code, apart: Collection[int], gated: Collection[int]) -> np.ndarray:
     """A number for each instruction, the same for those that do the same; unique for others."""
     known: dict[Any, int] = {}
     numbers = []
@@ -238,7 +243,7 @@ def _kinds(code: Code, apart: Collection[int]) -> np.ndarray:
     }
     for index, instruction in enumerate(code.instructions):
         is_apart = index in apart or not _can_repeat(instruction.node)
-        key = index if is_apart else _key(code, instruction, written)
+        key = index if is_apart else (index in gated, _key(code, instruction, written))
         numbers.append(known.setdefault(key, len(known)))
     return np.array(numbers, np.int64)
 
@@ -246,9 +251,10 @@ def _kinds(code: Code, apart: Collection[int]) -> np.ndarray:
 def _can_repeat(node: Node) -> bool:
     """True for a function of its arguments."""
     op_def = node.op_def
-    is_function = not op_def.stateful or op_def.name in _READS
-    has_programs = structure_of(node) is not None or op_def.name in RESOURCE_OPS
-    return is_function and not (has_programs or op_def.host)
+    updates = bool(op_def.updates or op_def.overwrites)
+    is_function = not op_def.stateful or updates or op_def.name in _READS
+    is_special = structure_of(node) is not None or op_def.name in RESOURCE_OPS
+    return is_function and not (is_special or op_def.self_gated or op_def.host or op_def.random)
 
 
 def _key(code: Code, instruction: Instruction, written: set[int]) -> Any:

@@ -7,7 +7,7 @@ them as rows of one array, or only the last.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,14 @@ class CannotRoll(Exception):
 class RolledTrace:
     """Traces the blocks of a repetition; ``owner`` is the trace of the segment."""
 
-    def __init__(self, owner: Any, repetition: Repetition) -> None:
+    def __init__(
+        self, owner: Any, repetition: Repetition, kept_on_failure: Mapping[int, Any]
+    ) -> None:
         self._owner = owner
+        self._kept_on_failure = kept_on_failure
+        self._gated: dict[int, TracedRows] = {}
+        """What takes the place of an instruction's result when a check fails."""
+        self._holds: Any = None
         self._repetition = repetition
         start, length = repetition.start, repetition.length
         self._instructions: list[Instruction] = owner.code.instructions[start : repetition.end]
@@ -169,6 +175,13 @@ class RolledTrace:
                     self._carried[key] = (source.position, source.output), first
                     self._carry_of[place] = key
 
+        for position in range(repetition.length):
+            indices = range(repetition.start + position, repetition.end, repetition.length)
+            if indices[0] in self._kept_on_failure:
+                self._holds = self._owner.checks.gating()
+                if self._holds is not None:
+                    self._gated[position] = together([self._kept_on_failure[i] for i in indices])
+
     def _as_given(self, values: Sequence[Any]) -> Any:
         """One value for all blocks, or rows."""
         first = values[0]
@@ -231,6 +244,8 @@ class RolledTrace:
 
     def _traced(self, carried: dict[Any, Any], number: Any) -> tuple[dict[Place, Any], Any]:
         """The results of one block, and whether its checks hold; None where it has none."""
+        import jax.numpy as jnp
+
         checks = self._checks = self._owner.checks.inside()
         trace = self._owner.inside(checks)
         made: dict[Place, Any] = {}
@@ -242,6 +257,8 @@ class RolledTrace:
                 for argument, source in enumerate(sources)
             ]
             result = trace.result(instruction, values)
+            if position in self._gated:
+                result = jnp.where(self._holds, result, self._gated[position].at(number))
             results = result if type(instruction.out) is tuple else (result,)
             for output, value in enumerate(results):
                 made[position, output] = value

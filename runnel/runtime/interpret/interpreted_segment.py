@@ -196,7 +196,7 @@ class InterpretedSegment:
                         continue
                     slots[slot] = as_numpy(value)
                 for pack, slot in form.pack_loads:
-                    slots[slot] = pack.load()
+                    slots[slot] = as_numpy(pack.load())
                     if slots[slot] is None:
                         return None
                 for cell, slot, _ in state.streams:

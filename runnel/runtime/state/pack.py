@@ -32,7 +32,7 @@ class Row:
     @property
     def value(self) -> Any:
         """The present value: an array that does not change when the pack gets a new one."""
-        return self.pack.array[self.index, ...]
+        return np.asarray(self.pack.array)[self.index, ...]
 
 
 class Pack:
@@ -45,12 +45,30 @@ class Pack:
         self._cells = tuple(cells)
         self._rows = [Row(self, index) for index in range(len(cells))]
 
+    @property
+    def held(self) -> Any:
+        """What :meth:`load` gives; and to be set, as the value of a cell is."""
+        return self.load()
+
+    @held.setter
+    def held(self, array: Any) -> None:
+        for target, name, value in self.stores(array):
+            setattr(target, name, value)
+
+    @property
+    def value(self) -> Any:
+        """The same as :attr:`held`."""
+        return self.load()
+
     def _is_whole(self) -> bool:
         """True when every cell holds its row."""
         return all(map(is_, map(_held_by, self._cells), self._rows))
 
-    def load(self) -> np.ndarray | None:
-        """The values of the cells, one a row; None where one is missing or has another shape."""
+    def load(self) -> Any:
+        """The values of the cells, one a row; None where one is missing or has another shape.
+
+        An array of JAX if a compiled step has stored the last one.
+        """
         if self._is_whole():
             return self.array
         values = [cell.value for cell in self._cells]
@@ -58,7 +76,7 @@ class Pack:
             return None
         return np.array([np.asarray(value) for value in values])
 
-    def stores(self, array: np.ndarray) -> list[tuple[Any, str, Any]]:
+    def stores(self, array: Any) -> list[tuple[Any, str, Any]]:
         """Attributes to set, as a whole, for the cells to have the rows of ``array`` as values."""
         changes: list[tuple[Any, str, Any]] = [(self, "array", array)]
         if not self._is_whole():

@@ -218,3 +218,83 @@ def test_a_chain_that_changes_its_shape_is_compiled_unrolled(saved):
         result = run_both(value, {x: np.array([0.5, 1.0], np.float32)})
     assert result.shape == (512,)
     assert not sum(saved)
+
+
+def equal_layers(optimizer, layers=10):
+    """Variables, what is fed, the loss, and what trains the variables."""
+    tf.set_random_seed(1)
+    x = tf.placeholder(tf.float32, [None, 4])
+    labels = tf.placeholder(tf.int32, [None])
+    value = x
+    for layer in range(layers):
+        weight = tf.get_variable(f"w{layer}", [4, 4])
+        bias = tf.get_variable(f"b{layer}", [4])
+        value = tf.nn.tanh(tf.matmul(value, weight) + bias)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=value)
+    loss = tf.reduce_mean(losses)
+    return tf.global_variables(), (x, labels), loss, optimizer.minimize(loss)
+
+
+def test_packed_variables_can_be_read_assigned_and_left_alone_by_a_failed_step(saved):
+    rng = np.random.default_rng(2)
+    rows, classes = rng.random([3, 4]).astype(np.float32), np.array([0, 3, 1])
+    results = []
+    with tf.Graph().as_default():
+        variables, (x, labels), loss, train = equal_layers(tf.train.MomentumOptimizer(0.1, 0.9))
+        changed = tf.assign(variables[4], tf.ones([4, 4]) * 0.25)
+        init = tf.global_variables_initializer()
+        for level in (INTERPRETED, COMPILED):
+            with session(level) as sess:
+                sess.run(init)
+                feeds = {x: rows, labels: classes}
+                seen = [sess.run([train, loss], feeds)[1] for _ in range(3)]
+                seen += sess.run(variables)
+                sess.run(changed)
+                seen.append(sess.run([train, loss], feeds)[1])
+                before = sess.run(variables)
+                with pytest.raises(tf.errors.InvalidArgumentError):
+                    sess.run(train, {x: rows, labels: [0, 9, 1]})
+                assert_same(sess.run(variables), before, rtol=0, atol=0)
+                seen.append(sess.run([train, loss], feeds)[1])
+                results.append([*seen, *sess.run(variables)])
+    assert_same(*results, rtol=1e-4, atol=1e-5)
+    assert max(saved) > 9 * 12  # the updates too
+
+
+def test_what_was_read_of_a_packed_variable_does_not_change_with_later_steps():
+    feeds = np.random.default_rng(2).random([3, 4]).astype(np.float32), np.array([0, 3, 1])
+    with tf.Graph().as_default():
+        variables, fed, _, train = equal_layers(tf.train.GradientDescentOptimizer(0.5))
+        with session(COMPILED) as sess:
+            sess.run(tf.global_variables_initializer())
+            sess.run(train, dict(zip(fed, feeds, strict=True)))
+            kept = sess.run(variables)
+            copies = [value.copy() for value in kept]
+            for _ in range(3):
+                sess.run(train, dict(zip(fed, feeds, strict=True)))
+            assert_same(kept, copies, rtol=0, atol=0)
+            later = sess.run(variables)
+    assert all(np.any(a != b) for a, b in zip(kept, later, strict=True))
+
+
+def test_another_step_goes_on_with_variables_that_this_one_has_packed():
+    feeds = np.random.default_rng(2).random([3, 4]).astype(np.float32), np.array([0, 3, 1])
+    with tf.Graph().as_default():
+        variables, fed, loss, train = equal_layers(tf.train.GradientDescentOptimizer(0.5))
+        halve = tf.group(*[v.assign(v * 0.5) for v in variables])
+        init = tf.global_variables_initializer()
+        feeds = dict(zip(fed, feeds, strict=True))
+
+        def losses(sess):
+            sess.run(init)
+            found = []
+            for _ in range(3):
+                sess.run(train, feeds)
+                sess.run(halve)
+                found.append(sess.run(loss, feeds))
+            return found
+
+        with session(INTERPRETED) as sess:
+            expected = losses(sess)
+        with session(COMPILED) as sess:
+            np.testing.assert_allclose(losses(sess), expected, rtol=1e-4)
