@@ -38,7 +38,6 @@ class Rounds:
     """What the processes of all rounds found."""
 
     sums: dict[str, Measurement] = field(default_factory=dict)
-    firsts: dict[str, Measurement] = field(default_factory=dict)
     facts: dict[str, list[Facts]] = field(default_factory=dict)
     outcomes: list[Outcome] = field(default_factory=list)
 
@@ -47,26 +46,35 @@ class Rounds:
         self.outcomes.append(outcome)
         for name, measurement in outcome.measurements.items():
             total = self.sums.setdefault(name, Measurement())
-            first = self.firsts.setdefault(name, Measurement())
-            total.failure = first.failure = total.failure or measurement.failure
+            total.failure = total.failure or measurement.failure
             if name in outcome.facts:
                 total.samples += measurement.samples
-                found = outcome.facts[name]
-                first.samples.append(Sample(found["first"], found["first"]))
-                self.facts.setdefault(name, []).append(found)
+                self.facts.setdefault(name, []).append(outcome.facts[name])
+
+    def fact(self, key: str) -> dict[str, Measurement]:
+        """Seconds that the facts of each round tell, as measurements."""
+        return {
+            name: Measurement(
+                [Sample(found[key], found[key]) for found in self.facts.get(name, [])],
+                total.failure,
+            )
+            for name, total in self.sums.items()
+        }
 
     def outcome(self, measurements: dict[str, Measurement]) -> Outcome:
         """The measurements, with the facts that contenders must agree on."""
         return Outcome(measurements, self.outcomes[-1].facts, "losses")
 
 
-def first_steps(model: str, settings: Settings) -> list[Row]:
-    """The first steps of one network."""
+def measured_rounds(
+    model: str, settings: Settings, contenders: tuple[str, ...], deadline: float
+) -> Rounds:
+    """The first steps of one network, in some rounds."""
     rounds = Rounds()
     for number in range(min(ROUNDS, settings.rounds)):
-        order = CONTENDERS if number % 2 == 0 else CONTENDERS[::-1]
+        order = contenders if number % 2 == 0 else contenders[::-1]
         # New processes for each round: only one has never compiled anything.
-        with Trial(settings, order, deadline=600.0) as trial:
+        with Trial(settings, order, deadline=deadline) as trial:
             rounds.add(
                 trial.measure(
                     "benchmarks.workloads.first_steps:first_steps",
@@ -76,8 +84,14 @@ def first_steps(model: str, settings: Settings) -> list[Row]:
                     compared="losses",
                 )
             )
+    return rounds
+
+
+def first_steps(model: str, settings: Settings) -> list[Row]:
+    """The first steps of one network."""
+    rounds = measured_rounds(model, settings, CONTENDERS, 600.0)
     what = f"{MODELS[model]}: "
-    firsts, sums = rounds.outcome(rounds.firsts), rounds.outcome(rounds.sums)
+    firsts, sums = rounds.outcome(rounds.fact("first")), rounds.outcome(rounds.sums)
     sound = all(outcome.sound() for outcome in rounds.outcomes)
     return [
         speed_row(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import cycle, islice
 from typing import Any
 
@@ -20,13 +21,16 @@ from benchmarks.workloads import mlp
 
 CLASSES = 10
 CHECKED_STEPS = 5
+AFTER = 100
+"""Steps after which a program has found its pace."""
+LAYERS, WIDTH = 2_000, 16
 
 
 def first_steps(frontend: str, model: str, steps: int) -> Workload:
     """One unit of work is the first ``steps`` steps of ``model``; a process does it once.
 
     The facts are how long the first step took, the longest of the others, a typical one at the
-    beginning (``early``) and at the end (``late``), and the first losses.
+    beginning (``early``), after ``AFTER`` and at the end (``late``), and the first losses.
     """
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     tf = load_frontend(frontend)
@@ -63,6 +67,7 @@ def first_steps(frontend: str, model: str, steps: int) -> Workload:
             "first": seconds[0],
             "longest": max(later),
             "early": float(numpy.median(later[:10])),
+            "after": float(numpy.median(seconds[AFTER:])) if steps > AFTER else 0.0,
             "late": float(numpy.median(later[-50:])),
             "losses": losses[:CHECKED_STEPS],
         }
@@ -119,12 +124,24 @@ def residual(tf: Any) -> tuple[Any, Any, Any, Any]:
     return images, labels, *_trained(tf, logits, labels, optimizer)
 
 
-def unrolled_lstm(tf: Any) -> tuple[Any, Any, Any, Any]:
-    """An LSTM of 128, unrolled along the 28 rows of an image, with Adam."""
-    images = tf.placeholder(tf.float32, [None, 28, 28])
+def equal_layers(tf: Any) -> tuple[Any, Any, Any, Any]:
+    """2,000 dense layers of 16, each with its own weights, with gradient descent."""
+    inputs = tf.placeholder(tf.float32, [None, WIDTH])
+    labels = tf.placeholder(tf.int32, [None])
+    value = inputs
+    for _ in range(LAYERS):
+        value = tf.nn.tanh(tf.matmul(value, _weight(tf, WIDTH, WIDTH)) + _weight(tf, WIDTH))
+    logits = tf.matmul(value, _weight(tf, WIDTH, CLASSES))
+    optimizer = tf.train.GradientDescentOptimizer(1e-3)
+    return inputs, labels, *_trained(tf, logits, labels, optimizer)
+
+
+def unrolled_lstm(tf: Any, steps: int = 28) -> tuple[Any, Any, Any, Any]:
+    """An LSTM of 128, unrolled along the rows of an image, with Adam."""
+    images = tf.placeholder(tf.float32, [None, steps, 28])
     labels = tf.placeholder(tf.int32, [None])
     cell = tf.nn.rnn_cell.BasicLSTMCell(128)
-    outputs, _ = tf.nn.static_rnn(cell, tf.unstack(images, 28, 1), dtype=tf.float32)
+    outputs, _ = tf.nn.static_rnn(cell, tf.unstack(images, steps, 1), dtype=tf.float32)
     logits = tf.matmul(outputs[-1], _weight(tf, 128, CLASSES)) + _weight(tf, CLASSES)
     return images, labels, *_trained(tf, logits, labels, tf.train.AdamOptimizer(1e-3))
 
@@ -134,5 +151,14 @@ MODELS: dict[str, Callable[[Any], tuple[Any, Any, Any, Any]]] = {
     "convolutional": convolutional,
     "residual": residual,
     "unrolled_lstm": unrolled_lstm,
+    "long_lstm": partial(unrolled_lstm, steps=200),
+    "equal_layers": equal_layers,
 }
-BATCHES = {"mlp": mlp.BATCH, "convolutional": 50, "residual": 16, "unrolled_lstm": 64}
+BATCHES = {
+    "mlp": mlp.BATCH,
+    "convolutional": 50,
+    "residual": 16,
+    "unrolled_lstm": 64,
+    "long_lstm": 64,
+    "equal_layers": 32,
+}
