@@ -46,6 +46,7 @@ from runnel.saved_model.signature_def_utils import (
     predict_signature_def,
     regression_signature_def,
 )
+from runnel.saved_model.stablehlo import export_stablehlo
 from runnel.saved_model.tag_constants import GPU, SERVING, TPU, TRAINING
 from runnel.saved_model.tensor_info import build_tensor_info, get_tensor_from_tensor_info
 
@@ -81,6 +82,7 @@ __all__ = [
     "classification_signature_def",
     "constants",
     "contains_saved_model",
+    "export_stablehlo",
     "get_tensor_from_tensor_info",
     "is_valid_signature",
     "load",
