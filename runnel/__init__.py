@@ -15,6 +15,7 @@ from runnel import (
     math,
     nn,
     queue,
+    ragged,
     random,
 )
 from runnel.autodiff.custom_gradient import custom_gradient
@@ -302,6 +303,8 @@ from runnel.ops.queues.queues import (
     QueueBase,
     RandomShuffleQueue,
 )
+from runnel.ops.ragged.ragged_operators import make_aware as _make_aware
+from runnel.ops.ragged.ragged_tensor import RaggedTensor
 from runnel.ops.ranges import lin_space, linspace, range
 from runnel.ops.reduce_functions import (
     count_nonzero,
@@ -333,6 +336,7 @@ from runnel.ops.scatter_nd import (
     tensor_scatter_sub,
     tensor_scatter_update,
 )
+from runnel.ops.searching import repeat, searchsorted
 from runnel.ops.segments import (
     unsorted_segment_max,
     unsorted_segment_min,
@@ -468,6 +472,9 @@ from runnel.variables.variable_scope import (
     variable_scope,
 )
 
+for _namespace in (globals(), vars(math)):
+    _make_aware(_namespace)
+
 __version__ = "0.1.0"
 
 _keep_freed_memory_if_asked()
@@ -566,6 +573,7 @@ _NAMESPACES = {
     "math",
     "nn",
     "queue",
+    "ragged",
     "random",
 }
 

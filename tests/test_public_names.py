@@ -58,6 +58,7 @@ NAMESPACES = [
     "saved_model.signature_def_utils",
     "saved_model.tag_constants",
     "saved_model.utils",
+    "ragged",
     "random",
     "sparse",
     "strings",

@@ -10,6 +10,7 @@ from runnel.graph.graph import Graph
 from runnel.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.sparse_tensor import SparseTensor, SparseTensorValue, sparse_parts
+from runnel.ops.ragged.ragged_tensor import RaggedTensor, ragged_parts, ragged_value
 
 Rebuild = Callable[[Callable[[Any], Any]], Any]
 
@@ -147,4 +148,11 @@ register_session_run_conversion_functions(
     SparseTensor,
     lambda sparse: (sparse_parts(sparse), lambda values: SparseTensorValue(*values)),
     lambda sparse, value: list(zip(sparse_parts(sparse), value, strict=True)),
+)
+register_session_run_conversion_functions(
+    RaggedTensor,
+    lambda ragged: (ragged_parts(ragged), ragged_value),
+    lambda ragged, value: list(
+        zip(ragged_parts(ragged), [value.flat_values, *value.nested_row_splits], strict=True)
+    ),
 )

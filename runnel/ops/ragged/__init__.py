@@ -1,0 +1,1 @@
+"""Tensors whose rows have different lengths."""
