@@ -399,6 +399,7 @@ from runnel.ops.sparse_segments import (
     sparse_segment_sum,
 )
 from runnel.ops.special_functions import digamma, erf, erfc, lbeta, lgamma, polygamma, zeta
+from runnel.ops.spectral.fourier import fft, fft2d, fft3d, ifft, ifft2d, ifft3d
 from runnel.ops.splitting import split, unstack
 from runnel.ops.strided_slice import strided_slice
 from runnel.ops.string_join import string_join
@@ -543,7 +544,9 @@ _LAZY = {
     "losses": "runnel.losses",
     "metrics": "runnel.metrics",
     "python_io": "runnel.python_io",
+    "signal": "runnel.signal",
     "sparse": "runnel.sparse",
+    "spectral": "runnel.spectral",
     "strings": "runnel.strings",
     "profiler": "runnel.profiler",
     "saved_model": "runnel.saved_model",
