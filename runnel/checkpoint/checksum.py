@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-_MASK_DELTA = 0xA282EAD8
+MASK_DELTA = 0xA282EAD8
 _CHUNK = 1 << 20
 """How many bytes are checked and written at a time: they stay in the processor's cache."""
 
@@ -52,4 +52,4 @@ def extending() -> Any:
 
 def masked(crc: int) -> int:
     """What is stored for ``crc``."""
-    return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + MASK_DELTA) & 0xFFFFFFFF

@@ -74,6 +74,8 @@ class _Batching(Stage):
 
     def next(self) -> Any:
         self._run.check()
+        if self.source.has_blocks and type(self) is _Batching:
+            return self._of_blocks()
         elements: list[Element] = []
         draw = self.source.next
         while not self._ended and len(elements) < self._size:
@@ -85,6 +87,23 @@ class _Batching(Stage):
         if not elements or (self._drop and len(elements) < self._size):
             return END
         return self.joined(elements)
+
+    def _of_blocks(self) -> Any:
+        """The next batch, of elements that come several at a time."""
+        blocks: list[Element] = []
+        missing = self._size
+        while missing and not self._ended:
+            block = self.source.block(missing)
+            if block is None:
+                self._ended = True
+            else:
+                blocks.append(block)
+                missing -= len(block[0])
+        if not blocks or (self._drop and missing):
+            return END
+        if len(blocks) == 1:
+            return blocks[0]
+        return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
     def joined(self, elements: list[Element]) -> Element:
         """Several elements as one."""

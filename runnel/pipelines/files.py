@@ -8,9 +8,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+import numpy as np
+
 from runnel.gfile import open_binary
 from runnel.graph.errors import DataLossError, InvalidArgumentError
-from runnel.pipelines.pipeline import END, Pipeline, PipelineRun, Traversal
+from runnel.pipelines.pipeline import END, Element, Pipeline, PipelineRun, Traversal
 from runnel.pipelines.sources import scalar
 from runnel.records.compression import Inflated
 from runnel.records.record_reader import RecordReader
@@ -36,6 +38,9 @@ class FileElements(Protocol):
 class _Files(Pipeline):
     """Elements of several files, one file after the other."""
 
+    has_blocks = False
+    """Whether the elements of a file come in blocks."""
+
     def __init__(self, paths: list[str], compression: str) -> None:
         if compression not in ("", "ZLIB", "GZIP"):
             raise InvalidArgumentError(None, None, f"Unsupported compression_type: {compression}.")
@@ -57,11 +62,9 @@ class _Reading(Traversal):
 
     def next(self) -> Any:
         while True:
-            if self._reader is None:
-                if self._begun == len(self._files.paths):
-                    return END
-                self._reader = self._files.open(self._files.paths[self._begun])
-                self._begun += 1
+            if not self._opened():
+                return END
+            assert self._reader is not None
             try:
                 content = next(self._reader, None)
             except (DataLossError, InvalidArgumentError):
@@ -70,6 +73,35 @@ class _Reading(Traversal):
                 raise
             if content is not None:
                 return [scalar(content)]
+            self._end_file()
+
+    def _opened(self) -> bool:
+        """Has a file open, if there is one left."""
+        if self._reader is None:
+            if self._begun == len(self._files.paths):
+                return False
+            self._reader = self._files.open(self._files.paths[self._begun])
+            self._begun += 1
+        return True
+
+    @property
+    def has_blocks(self) -> bool:  # type: ignore[override]
+        return self._files.has_blocks
+
+    def block(self, most: int) -> Element | None:
+        while True:
+            if not self._opened():
+                return None
+            assert isinstance(self._reader, RecordReader)
+            try:
+                contents = self._reader.block(most)
+            except DataLossError:
+                self._end_file()
+                raise
+            if contents:
+                out = np.empty(len(contents), object)
+                out[:] = contents
+                return [out]
             self._end_file()
 
     def _end_file(self) -> None:
@@ -100,6 +132,8 @@ class _Reading(Traversal):
 
 class Records(_Files):
     """The records of record files."""
+
+    has_blocks = True
 
     def open(self, path: str) -> FileElements:
         return RecordReader(path, self.compression)

@@ -9,6 +9,7 @@ from runnel.pipelines.pipeline import (
     END,
     INFINITE,
     UNKNOWN,
+    Element,
     Pipeline,
     PipelineRun,
     Stage,
@@ -44,6 +45,17 @@ class _Taking(Stage):
         element = self.source.next()
         self._left -= 1
         return element
+
+    @property
+    def has_blocks(self) -> bool:  # type: ignore[override]
+        return self.source.has_blocks
+
+    def block(self, most: int) -> Element | None:
+        if not self._left:
+            return None
+        found = self.source.block(most if self._left < 0 else min(most, self._left))
+        self._left -= 0 if found is None else len(found[0])
+        return found
 
     def own_state(self) -> Any:
         return self._left
@@ -161,14 +173,38 @@ class _Repeating(Traversal):
             if self._current is None:
                 if not self._left or not self._had_any:
                     return END  # what has no elements has none for ever
-                self._left -= 1
-                self._had_any = False
-                self._current = self._pipeline.iterate(self._run)
+                self._begin()
+            assert self._current is not None
             element = self._current.next()
             if element is not END:
                 self._had_any = True
                 return element
             self.close()
+
+    @property
+    def has_blocks(self) -> bool:  # type: ignore[override]
+        if self._current is None and self._left and self._had_any:
+            self._begin()
+        return self._current is not None and self._current.has_blocks
+
+    def block(self, most: int) -> Element | None:
+        while True:
+            self._run.check()
+            if self._current is None:
+                if not self._left or not self._had_any:
+                    return None
+                self._begin()
+            assert self._current is not None
+            found = self._current.block(most)
+            if found is not None:
+                self._had_any = True
+                return found
+            self.close()
+
+    def _begin(self) -> None:
+        self._left -= 1
+        self._had_any = False
+        self._current = self._pipeline.iterate(self._run)
 
     def close(self) -> None:
         current, self._current = self._current, None

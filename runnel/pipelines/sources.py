@@ -48,7 +48,10 @@ class Slices(Pipeline):
         self._size = sizes.pop()
 
     def iterate(self, run: PipelineRun) -> Traversal:
-        return Indexed(self._size, self._row)
+        return Indexed(self._size, self._row, self._rows)
+
+    def _rows(self, begin: int, end: int) -> Element:
+        return [component[begin:end].copy() for component in self._components]
 
     def cardinality(self) -> int:
         return self._size
@@ -103,7 +106,12 @@ class Numbers(Pipeline):
 
     def iterate(self, run: PipelineRun) -> Traversal:
         kind: Any = self._dtype.type
-        return Indexed(self._count, lambda place: [kind(self._range[place])])
+        numbers = self._range
+        return Indexed(self._count, lambda place: [kind(numbers[place])], self._between)
+
+    def _between(self, begin: int, end: int) -> Element:
+        steps = np.arange(begin, end, dtype=np.int64) * self._range.step
+        return [(steps + self._range.start).astype(self._dtype, copy=False)]
 
     def cardinality(self) -> int:
         return self._count
