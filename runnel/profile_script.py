@@ -12,12 +12,15 @@ from typing import Any
 
 import click
 
+from runnel.pipelines.watching import INPUT_TIMES
 from runnel.runtime.report.explain_step import StepExplanation, explain_step
 from runnel.runtime.report.tier_reason import time_text
 from runnel.runtime.schedule.plan import StepPlan
 from runnel.runtime.session.backend import Plan
 from runnel.runtime.session.session import BaseSession
 
+_STAGES = 5
+"""How many stages of the input are shown."""
 _TRACED_RUN = 5
 """The run of each step that is traced: by then it is what it will be."""
 
@@ -131,9 +134,23 @@ def _show(records: StepRecords, elapsed: float, limit: int) -> str:
     for step in steps:
         cells = (time_text(step.seconds), time_text(step.first), time_text(step.later))
         lines.append(f"{step.runs:>8}  " + "  ".join(f"{c:>9}" for c in cells) + f"  {step.name}")
+    lines += _input_lines(inside)
     for step in steps[:limit]:
         lines += ["", f"--- {step.name}", str(step.explanation or "It ran elsewhere.")]
     return "\n".join(lines)
+
+
+def _input_lines(inside: float) -> list[str]:
+    """How long steps waited for datasets, and what the stages of those took."""
+    if not INPUT_TIMES.waited:
+        return []
+    share = min(1.0, INPUT_TIMES.waited / inside) if inside else 0.0
+    lines = [
+        "",
+        f"{time_text(INPUT_TIMES.waited)} ({share:.0%}) of the steps was waiting for input",
+    ]
+    stages = [(name, seconds) for name, seconds in INPUT_TIMES.slowest() if seconds > 0]
+    return lines + [f"{time_text(seconds):>9}  {name}" for name, seconds in stages[:_STAGES]]
 
 
 def _write_timelines(records: StepRecords, folder: Path) -> None:
@@ -165,12 +182,14 @@ def profile(top: int, timeline: Path | None, script: str, arguments: tuple[str, 
     start = time.perf_counter()
     code: Any = 0
     try:
+        INPUT_TIMES.watch()
         with records.recording():
             runpy.run_path(script, run_name="__main__")
     except SystemExit as end:
         code = end.code
     finally:
         elapsed = time.perf_counter() - start
+        INPUT_TIMES.leave()
         sys.argv, sys.path[:] = before
         click.echo(_show(records, elapsed, top), err=True)
         if timeline is not None:

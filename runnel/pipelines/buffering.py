@@ -188,6 +188,7 @@ class Prefetch(SameNumber):
         arrived: threading.Event | None = None,
     ) -> None:
         self.source, self.size = source, size
+        self.waits = size > 0
         self.permits, self.arrived = permits, arrived
         self.sources = (self.source,)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 import weakref
 from collections.abc import Callable
 
@@ -25,6 +26,7 @@ from runnel.pipelines.pipeline import (
     state_of,
 )
 from runnel.pipelines.state_bytes import decoded, encoded
+from runnel.pipelines.watching import INPUT_TIMES
 
 _by_handle: weakref.WeakValueDictionary[str, IteratorState] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
@@ -105,6 +107,7 @@ class IteratorState:
 
     def next(self, check: Callable[[], None]) -> Element:
         """The next element; ``check`` raises an error when the step has to stop."""
+        start = time.perf_counter()
         self._acquire(check)
         try:
             if self._traversal is None:
@@ -124,6 +127,7 @@ class IteratorState:
             element = self._traversal.next()
         finally:
             self._lock.release()
+            INPUT_TIMES.add_wait(time.perf_counter() - start)
         if element is END:
             raise OutOfRangeError(None, None, "End of sequence")
         return element

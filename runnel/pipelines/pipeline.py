@@ -10,10 +10,12 @@ goes on from there: that is how iterators are in checkpoints.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from runnel.graph.errors import InvalidArgumentError, UnimplementedError
+from runnel.pipelines.watching import INPUT_TIMES
 
 Element = list[Any]
 
@@ -24,6 +26,10 @@ class Function(Protocol):
     @property
     def pipelines(self) -> Sequence[Pipeline]:
         """The pipelines that it was given from outside."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
 
     @property
     def state(self) -> str | None:
@@ -81,6 +87,20 @@ class Pipeline:
     """The pipelines that this one takes elements from."""
     functions: Sequence[Function] = ()
     """The functions that make its elements."""
+    waits = False
+    """Whether its traversals wait for a thread rather than work."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "iterate" in vars(cls):
+            cls.iterate = _watched(cls.iterate)  # type: ignore[method-assign]
+
+    @property
+    def title(self) -> str:
+        """What people call it: the kind of stage, and its function."""
+        names = [function.name for function in self.functions if function.name]
+        kind = re.sub(r"(?<!^)(?=[A-Z])", " ", type(self).__name__).lower()
+        return f"{kind} ({names[0]})" if names else kind
 
     def iterate(self, run: PipelineRun) -> Traversal:
         """A traversal from the first element on."""
@@ -96,6 +116,20 @@ class Pipeline:
 
     def restore(self, state: Any) -> None:
         """Takes over what another pipeline's traversals shared."""
+
+
+def _watched(iterate: Callable[..., Traversal]) -> Callable[..., Traversal]:
+    """``iterate``, of which the traversals are timed if someone watches."""
+
+    def iterated(self: Pipeline, run: PipelineRun) -> Traversal:
+        made = iterate(self, run)
+        if INPUT_TIMES.is_watched and not self.waits:
+            timed: Any = made
+            timed.next = INPUT_TIMES.timed(self.title, made.next)
+            timed.block = INPUT_TIMES.timed(self.title, made.block)
+        return made
+
+    return iterated
 
 
 class SameNumber(Pipeline):

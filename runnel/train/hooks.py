@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from runnel.graph.graph import get_default_graph
+from runnel.pipelines.watching import INPUT_TIMES, InputInterval
 from runnel.summary.file_writer import FileWriterCache
 from runnel.train.global_step import get_global_step
 from runnel.train.session_run_hook import SessionRunArgs, SessionRunHook
@@ -162,8 +163,16 @@ class StopAtStepHook(SessionRunHook):
                 run_context.request_stop()
 
 
+_NOTEWORTHY = 0.05
+"""Which share of the time steps must wait for input to be told of it."""
+
+
 class StepCounterHook(SessionRunHook):
-    """Logs how many steps a second are made, and writes it as the summary ``global_step/sec``."""
+    """Logs how many steps a second are made, and writes it as the summary ``global_step/sec``.
+
+    Where steps wait for datasets, the line says for which share of the time, and which stage of the
+    input takes longest.
+    """
 
     def __init__(
         self,
@@ -183,6 +192,8 @@ class StepCounterHook(SessionRunHook):
             self._summary_writer = FileWriterCache.get(self._output_dir)
         self._global_step = require_global_step("StepCounterHook")
         self._tag = f"{self._global_step.op.name}/sec"
+        INPUT_TIMES.watch()
+        self._input = InputInterval()
 
     def before_run(self, run_context: Any) -> SessionRunArgs:
         return SessionRunArgs(self._global_step)
@@ -202,7 +213,16 @@ class StepCounterHook(SessionRunHook):
 
             summary = Summary(value=[Summary.Value(tag=self._tag, simple_value=rate)])
             self._summary_writer.add_summary(summary, global_step)
-        logger.info("%s: %g", self._tag, rate)
+        share, slowest = self._input.share(elapsed_time)
+        if share < _NOTEWORTHY:
+            logger.info("%s: %g", self._tag, rate)
+        else:
+            what = f", mostly for {slowest}" if slowest else ""
+            text = f"; {share:.0%} of the time steps wait for input{what}"
+            logger.info("%s: %g%s", self._tag, rate, text)
+
+    def end(self, session: Any) -> None:
+        INPUT_TIMES.leave()
 
 
 class NanLossDuringTrainingError(RuntimeError):

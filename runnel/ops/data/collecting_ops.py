@@ -83,6 +83,7 @@ class PythonFunction:
 
     pipelines: Sequence[Pipeline] = ()
     state = None
+    name = ""
 
     def __init__(self, call: Callable[[Sequence[Any]], Element]) -> None:
         self._call = call

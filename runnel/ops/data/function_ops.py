@@ -7,6 +7,7 @@ names it; what it takes from outside of itself are inputs of the operation (``ot
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -104,6 +105,11 @@ class BoundFunction:
             if not isinstance(made[place], np.ndarray):  # a kernel may give a string alone
                 made[place] = scalar(made[place])
         return made
+
+    @property
+    def name(self) -> str:
+        scope = self._function.outputs[0].op.name.split("/")[0]
+        return re.sub(r"^Dataset_[a-z_]*?_(?=[^_]*)", "", scope) if "Dataset_" in scope else scope
 
     @property
     def pipelines(self) -> list[Pipeline]:
