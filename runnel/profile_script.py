@@ -145,10 +145,8 @@ def _input_lines(inside: float) -> list[str]:
     if not INPUT_TIMES.waited:
         return []
     share = min(1.0, INPUT_TIMES.waited / inside) if inside else 0.0
-    lines = [
-        "",
-        f"{time_text(INPUT_TIMES.waited)} ({share:.0%}) of the steps was waiting for input",
-    ]
+    waited = time_text(INPUT_TIMES.waited)
+    lines = ["", f"Steps waited {waited} for input, {share:.0%} of their time; its stages took"]
     stages = [(name, seconds) for name, seconds in INPUT_TIMES.slowest() if seconds > 0]
     return lines + [f"{time_text(seconds):>9}  {name}" for name, seconds in stages[:_STAGES]]
 

@@ -1,8 +1,8 @@
 """Reads mutated record files: each must give the records before the damage, or an error of ours.
 
 `python tools/fuzz_records.py 100000` makes so many files, each from a seed, and reads them: plain
-and compressed, one record at a time and in blocks. It stops at the first that does anything else, and
-names its seed.
+and compressed, one record at a time and in blocks. It stops at the first that does anything else,
+and names its seed.
 """
 
 from __future__ import annotations

@@ -6,9 +6,11 @@ import logging
 import time
 
 import pytest
+from click.testing import CliRunner
 
 import runnel as tf
 from runnel.pipelines.watching import INPUT_TIMES, InputInterval
+from runnel.profile_script import profile
 
 Dataset = tf.data.Dataset
 
@@ -56,6 +58,25 @@ def test_the_progress_line_tells_of_it(tmp_path, caplog):
                 sess.run([number, count])
     lines = [r.getMessage() for r in caplog.records if "global_step/sec" in r.getMessage()]
     assert any("wait for input, mostly for map (slowed)" in line for line in lines), lines
+
+
+def test_a_profile_tells_of_it(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import time\n"
+        "import runnel as tf\n"
+        "def late(n):\n"
+        "    return tf.py_func(lambda k: time.sleep(0.01) or k, [n], tf.int64)\n"
+        "with tf.Graph().as_default(), tf.Session() as sess:\n"
+        "    numbers = tf.data.Dataset.range(9).map(late).batch(1)\n"
+        "    element = numbers.make_one_shot_iterator().get_next()\n"
+        "    for _ in range(9):\n"
+        "        sess.run(element)\n"
+    )
+    said = CliRunner().invoke(profile, [str(script)]).output
+    told = said[said.index("for input, ") :].splitlines()
+    assert "of their time" in told[0]
+    assert told[1].endswith("map (late)")
 
 
 def test_a_step_without_datasets_tells_nothing_of_input(caplog):
