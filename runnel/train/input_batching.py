@@ -300,7 +300,7 @@ def _batches(
 ) -> Any:
     if not sources:
         raise ValueError("Expected at least one set of tensors to batch")
-    listed = [_as_list(source) for source in sources]
+    listed = [as_list(source) for source in sources]
     with name_scope(name, default_name, [t for t in listed[0] if isinstance(t, Tensor)]) as scope:
         sparse = [_sparse(component) for component in listed[0]]
         examples = [[_stored(t, enqueue_many) for t in source] for source in listed]
@@ -322,7 +322,8 @@ def _batches(
         return _like(sources[0], [_taken(*pair) for pair in zip(batches, sparse, strict=True)])
 
 
-def _as_list(tensors: Any) -> list[Any]:
+def as_list(tensors: Any) -> list[Any]:
+    """The tensors of an example, those of a dictionary in the order of its keys."""
     if isinstance(tensors, dict):
         return [tensors[key] for key in sorted(tensors)]
     return list(tensors) if isinstance(tensors, list | tuple) else [tensors]
