@@ -2,16 +2,23 @@
 
     python examples/language_model.py
     python examples/language_model.py --text my_novel.txt --hidden 256 --epochs 10
+    python examples/language_model.py --words --num-sampled 128
 
 The text is a selection of Shakespeare's sonnets that ships with the examples, or the file that
 `--text` names; its last tenth is held out. Reported is the perplexity: how many characters, equally
 likely, the model hesitates between. The network reads many places of the text side by side, a few
 dozen characters at a time, and carries its state from one piece to the next.
+
+`--words` has it read words in the place of characters. There are many of these, and a softmax over
+all costs the most of a step; `--num-sampled` trains against as many sampled ones instead (the
+perplexity is that of all).
 """
 
 import math
+import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +37,7 @@ PROMPT = 100
 
 
 class Corpus(NamedTuple):
-    """A text as numbers of characters."""
+    """A text as numbers of characters, or of words and what is between them."""
 
     characters: list[str]
     train: np.ndarray
@@ -50,14 +57,18 @@ class Model(NamedTuple):
     initial_state: Any
     final_state: Any
     loss: Any
+    objective: Any
     train_op: Any
     sample: Any
 
 
-def read_corpus(path: Path) -> Corpus:
+def read_corpus(path: Path, words: bool) -> Corpus:
     """Read a text file and hold out its end."""
-    text = path.read_text(encoding="utf-8")
-    characters = sorted(set(text))
+    text: Any = path.read_text(encoding="utf-8")
+    if words:
+        text = re.findall(r"\w+|\s|[^\w\s]", text)
+    # The most frequent first: sampled are the sooner the lower their number is.
+    characters = [character for character, _ in Counter(text).most_common()]
     numbers = {character: number for number, character in enumerate(characters)}
     tokens = np.array([numbers[character] for character in text], np.int32)
     cut = int(len(tokens) * (1 - HELD_OUT))
@@ -88,6 +99,7 @@ def build_model(
     clip_norm: float,
     sample_length: int,
     temperature: float,
+    num_sampled: int,
 ) -> Model:
     """Describe the network, a training step and the writing of a text."""
     vocabulary = len(corpus.characters)
@@ -107,14 +119,32 @@ def build_model(
     initial_state = cell.zero_state(tf.shape(tokens)[0], tf.float32)
     inputs = tf.nn.embedding_lookup(embedding, tokens)
     outputs, final_state = tf.nn.dynamic_rnn(cell, inputs, initial_state=initial_state)
-    to_logits = tf.layers.Dense(vocabulary, name="logits")
+    weights = tf.get_variable("logits/weights", [vocabulary, hidden])
+    biases = tf.get_variable("logits/biases", [vocabulary], initializer=tf.zeros_initializer())
+
+    def to_logits(output: Any) -> Any:
+        return tf.tensordot(output, weights, [[len(output.shape) - 1], [1]]) + biases
+
     loss = tf.reduce_mean(
         tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=to_logits(outputs))
     )
+    objective = loss
+    if num_sampled:
+        labels = tf.cast(tf.reshape(targets, [-1, 1]), tf.int64)
+        objective = tf.reduce_mean(
+            tf.nn.sampled_softmax_loss(
+                weights,
+                biases,
+                labels,
+                tf.reshape(outputs, [-1, hidden]),
+                num_sampled,
+                vocabulary,
+            )
+        )
     step = tf.train.get_or_create_global_step()
     rate = tf.train.exponential_decay(learning_rate, step, decay_steps, decay, staircase=True)
     optimizer = tf.train.AdamOptimizer(rate)
-    gradients, variables = zip(*optimizer.compute_gradients(loss), strict=True)
+    gradients, variables = zip(*optimizer.compute_gradients(objective), strict=True)
     # Through many steps gradients can grow without bounds (Pascanu et al., 2013).
     clipped, _ = tf.clip_by_global_norm(gradients, clip_norm)
     train_op = optimizer.apply_gradients(zip(clipped, variables, strict=True), global_step=step)
@@ -135,7 +165,8 @@ def build_model(
 
     written, _, _ = tf.nn.raw_rnn(cell, write)
     sample = written.stack()[:, 0]
-    return Model(tokens, targets, keep_prob, initial_state, final_state, loss, train_op, sample)
+    ends = tokens, targets, keep_prob, initial_state, final_state
+    return Model(*ends, loss, objective, train_op, sample)
 
 
 def feed_state(model: Model, state: Any) -> dict[Any, Any]:
@@ -154,7 +185,7 @@ def train_epoch(
     for tokens, targets in data:
         feed = feed_state(model, state)
         feed |= {model.tokens: tokens, model.targets: targets, model.keep_prob: keep_prob}
-        loss, state, _ = session.run([model.loss, model.final_state, model.train_op], feed)
+        loss, state, _ = session.run([model.objective, model.final_state, model.train_op], feed)
         yield float(loss)
 
 
@@ -230,6 +261,14 @@ def train(
     default=SONNETS,
     help="A text file to learn from, instead of the sonnets.",
 )
+@click.option("--words", is_flag=True, help="Read words in the place of characters.")
+@click.option(
+    "--num-sampled",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Train against so many sampled characters or words; 0 for all.",
+)
 @click.option("--epochs", type=click.IntRange(min=1), default=15, show_default=True)
 @click.option("--batch-size", type=click.IntRange(min=1), default=16, show_default=True)
 @click.option(
@@ -268,6 +307,8 @@ def train(
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same result.")
 def main(
     text: Path,
+    words: bool,
+    num_sampled: int,
     epochs: int,
     batch_size: int,
     length: int,
@@ -283,23 +324,35 @@ def main(
 ) -> None:
     """Train a character-level language model with an LSTM, and have it write."""
     try:
-        corpus = read_corpus(text)
+        corpus = read_corpus(text, words)
     except UnicodeDecodeError as error:
         raise click.ClickException(f"{text} is not a text in UTF-8: {error}") from error
+    what = "words" if words else "characters"
     steps = count_pieces(corpus.train, batch_size, length)
     if steps < 1 or len(corpus.validation) <= length:
         raise click.ClickException(
-            f"{text} has {len(corpus.train) + len(corpus.validation)} characters, too few for "
+            f"{text} has {len(corpus.train) + len(corpus.validation)} {what}, too few for "
             f"--batch-size {batch_size} and --length {length}; try smaller ones"
         )
     uniform = len(corpus.characters)
+    if num_sampled >= uniform:
+        raise click.ClickException(f"--num-sampled must be less than {uniform}, all there are")
     print(
-        f"{text.name}: {len(corpus.train)} characters to learn from, {len(corpus.validation)} held "
+        f"{text.name}: {len(corpus.train)} {what} to learn from, {len(corpus.validation)} held "
         f"out; {uniform} different ones (guessing has perplexity {uniform})"
     )
     tf.set_random_seed(seed)
     model = build_model(
-        corpus, hidden, layers, learning_rate, decay, steps, clip_norm, sample_length, temperature
+        corpus,
+        hidden,
+        layers,
+        learning_rate,
+        decay,
+        steps,
+        clip_norm,
+        sample_length,
+        temperature,
+        num_sampled,
     )
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())

@@ -46,3 +46,16 @@ def test_it_explains_bad_texts(tmp_path):
     run = run_example("language_model.py", "--text", str(binary))
     assert run.returncode == 1
     assert "not a text in UTF-8" in run.stderr and "Traceback" not in run.stderr
+
+
+def test_it_learns_words_against_sampled_ones():
+    options = (*SMALL, "--words", "--num-sampled", "64", "--epochs", "2")
+    run = run_example("language_model.py", *options, "--learning-rate", "0.02")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "9421 words to learn from, 1047 held out; 1542 different ones" in run.stdout
+    assert printed_perplexity(run) < 1542 / 4
+
+
+def test_it_samples_fewer_than_there_are():
+    run = run_example("language_model.py", "--num-sampled", "59")
+    assert run.returncode == 1 and "must be less than 59" in run.stderr
