@@ -162,3 +162,43 @@ def test_a_meta_graph_of_theirs_is_read(tmp_path, resource):
         saver.restore(sess, path)
         [y] = tf.get_collection("outputs")
         np.testing.assert_allclose(sess.run(y, fed), expected, rtol=1e-12)
+
+
+def trained_table(lib, shards, path, restore, steps):
+    """The table and its slot after some steps, from a checkpoint of any partitioning or none."""
+    with lib.Graph().as_default():
+        ids = lib.placeholder(lib.int64, [None])
+        table = lib.get_variable(
+            "table",
+            [11, 3],
+            initializer=lib.ones_initializer(),
+            partitioner=lib.fixed_size_partitioner(shards) if shards else None,
+        )
+        rows = lib.nn.embedding_lookup(table, ids, partition_strategy="div")
+        optimizer = lib.train.AdagradOptimizer(0.5)
+        train = optimizer.minimize(lib.reduce_sum(lib.square(rows)))
+        parts = list(table) if shards else [table]
+        slots = [optimizer.get_slot(part, "accumulator") for part in parts]
+        saver = lib.train.Saver()
+        with lib.Session() as sess:
+            sess.run(lib.global_variables_initializer())
+            if restore:
+                saver.restore(sess, path)
+            for step in range(steps):
+                sess.run(train, {ids: [step, 3, 10, 3]})
+            if not restore:
+                saver.save(sess, path)
+            return [np.concatenate(sess.run(each)) for each in (parts, slots)]
+
+
+@pytest.mark.parametrize("writer", ["runnel", "tensorflow"])
+def test_training_goes_on_with_tables_that_are_cut_otherwise(writer, tmp_path):
+    libraries = {"runnel": tf, "tensorflow": reference}
+    path = str(tmp_path / "model")
+    trained_table(libraries[writer], 3, path, False, 4)
+    expected = trained_table(reference, 3, path, True, 2)
+    for lib in libraries.values():
+        for shards in (0, 1, 2, 5):
+            found = trained_table(lib, shards, path, True, 2)
+            for got, wanted in zip(found, expected, strict=True):
+                np.testing.assert_allclose(got, wanted, rtol=1e-6)
