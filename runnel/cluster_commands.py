@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -118,16 +119,24 @@ def cluster() -> None:
     """Look at a running cluster."""
 
 
+_OF_CLUSTER = click.option(
+    "--cluster", "cluster_file", help="A file with the cluster as JSON: all its tasks."
+)
+_OF_JOB = click.option(
+    "--job", "job_folder", help="The folder that `runnel up` has told: all its tasks."
+)
+
+
 @cluster.command()
 @click.argument("addresses", nargs=-1)
-@click.option("--cluster", "cluster_file", help="A file with the cluster as JSON: all its tasks.")
-@click.option("--job", "job_folder", help="The folder that `runnel up` has told: all its tasks.")
+@_OF_CLUSTER
+@_OF_JOB
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 def status(
     addresses: tuple[str, ...], cluster_file: str | None, job_folder: str | None, as_json: bool
 ) -> None:
     """Show tasks, incarnations, sessions, running steps and what each waits for."""
-    addresses = _asked(addresses, cluster_file, job_folder)
+    addresses = tuple(_asked(addresses, cluster_file, job_folder).values())
     from runnel.distributed.remote import status as ask
 
     found: list[dict[str, Any]] = []
@@ -145,20 +154,83 @@ def status(
         raise SystemExit(1)
 
 
+@cluster.command()
+@click.argument("addresses", nargs=-1)
+@_OF_CLUSTER
+@_OF_JOB
+@click.option("--every", default=1.0, show_default=True, help="Seconds between two looks.")
+@click.option("--for", "seconds", type=float, help="Seconds after which it ends by itself.")
+def watch(
+    addresses: tuple[str, ...],
+    cluster_file: str | None,
+    job_folder: str | None,
+    every: float,
+    seconds: float | None,
+) -> None:
+    """Show tasks, steps a second, stragglers, queues, memory and transfers, always anew."""
+    asked = _asked(addresses, cluster_file, job_folder)
+    from rich.console import Console
+
+    from runnel.launch.cluster_table import showing
+    from runnel.launch.status_poller import StatusPoller
+
+    with StatusPoller(asked, every) as poller, showing(Console(), poller.rows):
+        _stay(seconds)
+
+
+@cluster.command()
+@click.argument("addresses", nargs=-1)
+@_OF_CLUSTER
+@_OF_JOB
+@click.option("--every", default=1.0, show_default=True, help="Seconds between two looks.")
+@click.option("--port", default=0, help="The page's port; by default one that is free.")
+@click.option("--for", "seconds", type=float, help="Seconds after which it ends by itself.")
+def page(
+    addresses: tuple[str, ...],
+    cluster_file: str | None,
+    job_folder: str | None,
+    every: float,
+    port: int,
+    seconds: float | None,
+) -> None:
+    """Serve the same as a page for a browser of this machine."""
+    asked = _asked(addresses, cluster_file, job_folder)
+    from runnel.launch.cluster_page import ClusterPage
+    from runnel.launch.status_poller import StatusPoller
+
+    with StatusPoller(asked, every) as poller:
+        try:
+            served = ClusterPage(poller.rows, port)
+        except OSError as error:
+            raise click.ClickException(f"the page cannot be at port {port}: {error}") from error
+        with served:
+            click.echo(f"the cluster is at {served.address}")
+            _stay(seconds)
+
+
+def _stay(seconds: float | None) -> None:
+    """Until the user has seen enough."""
+    end = threading.Event()
+    with contextlib.suppress(KeyboardInterrupt):
+        while not end.wait(1.0 if seconds is None else seconds) and seconds is None:
+            pass
+
+
 def _asked(
     addresses: tuple[str, ...], cluster_file: str | None, job_folder: str | None
-) -> tuple[str, ...]:
+) -> dict[str, str]:
     """The addresses of the tasks that the user names, one by one or as a cluster or a job."""
+    found = {address: address for address in addresses}
     if job_folder is not None:
         cluster_file, environment = job_environment(job_folder)
         os.environ.update(environment)
     if cluster_file is not None:
-        addresses += tuple(_cluster(cluster_file, {}).addresses().values())
-    if not addresses:
+        found.update(_cluster(cluster_file, {}).addresses())
+    if not found:
         raise click.UsageError(
             "name a task's address, such as localhost:2222, or --cluster, or --job"
         )
-    return addresses
+    return found
 
 
 def _show(task: dict[str, Any]) -> None:

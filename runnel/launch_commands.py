@@ -31,6 +31,7 @@ from runnel.launch.yaml_text import yaml_text
     "--grace", default=20.0, show_default=True, help="Seconds that tasks get to end by themselves."
 )
 @click.option("--threads", type=int, help="Threads of each task; by default they share the cores.")
+@click.option("--watch", is_flag=True, help="A table of the tasks stays below the log.")
 @click.option("--ray", "on_ray", is_flag=True, help="On a Ray cluster, not on this machine.")
 @click.option("--ray-address", help="Of the cluster; by default the one that is there, or a new.")
 @click.option(
@@ -59,6 +60,7 @@ def up(
     restarts: int,
     grace: float,
     threads: int | None,
+    watch: bool,
     on_ray: bool,
     ray_address: str | None,
     resources: tuple[str, ...],
@@ -120,6 +122,7 @@ def up(
         restarts=restarts,
         grace=grace,
         threads=threads,
+        watch=watch,
         begun=_process_began(),
     )
     raise SystemExit(status)

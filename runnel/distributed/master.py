@@ -61,6 +61,8 @@ class MasterSession:
         self._numbers = itertools.count(1)
         self._part_numbers = itertools.count(1)
         self.running: dict[int, ClusterStep] = {}
+        self.ended_steps = 0
+        """How many steps have ended, whichever way."""
         self._discarded: list[tuple[str, int]] = []
         """Parts of plans that are gone, by task; changed by single operations only."""
         self.closed: str | None = None
@@ -222,7 +224,8 @@ class MasterSession:
     def end(self, number: int) -> None:
         """A step is over."""
         with self.lock:
-            self.running.pop(number, None)
+            if self.running.pop(number, None) is not None:
+                self.ended_steps += 1
 
     def ended(self, channel: Any, message: Ended, values: list[Any]) -> None:
         """A task tells that its part of a step has ended; ``values``: fetched, then sent last."""
@@ -265,7 +268,8 @@ class MasterSession:
         if self.closed is not None:
             return
         self.closed = why
-        self.server.masters.pop(self.number, None)
+        if self.server.masters.pop(self.number, None) is not None:
+            self.server.steps_of_closed += self.ended_steps
         message = Envelope()
         message.close_session.session = self.number
         for channel in self.channels.values():

@@ -90,6 +90,8 @@ class Server:
         )
         self.host.join_cluster(_leader(self.addresses))
         self.masters: dict[int, MasterSession] = {}
+        self.steps_of_closed = 0
+        """How many steps the masters of closed sessions have seen end."""
         self._questions: dict[int, _Asked] = {}
         self._question_numbers = itertools.count(1)
         self._service: Any = None

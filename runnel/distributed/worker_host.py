@@ -65,6 +65,8 @@ class WorkerHost:
         self._lock = threading.Lock()
         self.sessions: dict[int, HostedSession] = {}
         self.runs: dict[WorkerStep, PartRun] = {}
+        self.ended_parts = 0
+        """How many parts of steps have ended here; changed under the lock."""
         self.threads = Threads("runnel-step")
         self._reading = threading.local()
         self._parked = threading.Condition()  # tells that a step has come to where it only waits
@@ -157,6 +159,7 @@ class WorkerHost:
         self.runs.pop(step, None)
         context.steps.end(context)
         with self._lock:
+            self.ended_parts += 1
             instructions = self._worker.ended(step, failure, values, stats, last)
         self._perform(instructions, wait=getattr(self._reading, "roused", None) is None)
 
@@ -269,6 +272,7 @@ class WorkerHost:
     def end_here(self, step: WorkerStep) -> None:
         """The caller has run its part."""
         with self._lock:
+            self.ended_parts += 1
             self._worker.ended(step)
 
     def steps_waiting(self, count: int, seconds: float) -> bool:

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from runnel.launch.progress_record import VARIABLE as PROGRESS
-from runnel.launch.progress_record import ProgressRecord
+from runnel.distributed.progress_record import VARIABLE as PROGRESS
+from runnel.distributed.progress_record import ProgressRecord
 from runnel.launch.reserved_ports import ReservedPorts
 from runnel.launch.task_process import TaskProcess
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from runnel.distributed.progress_record import VARIABLE as PROGRESS
 from runnel.launch.task_layout import (
     EVALUATOR,
     SERVERS,
@@ -197,6 +198,7 @@ class KubernetesJob:
             {"name": _INDEX, "valueFrom": {"fieldRef": {"fieldPath": index}}},
             {"name": "TF_CONFIG", "value": self._tf_config(job)},
             {"name": "PYTHONUNBUFFERED", "value": "1"},
+            {"name": PROGRESS, "value": "/tmp/runnel-progress"},  # for who looks at the task
         ]
         if self.token_secret:
             reference = {"name": self.token_secret, "key": "token"}

@@ -12,8 +12,8 @@ from queue import Empty, SimpleQueue
 
 from rich.console import Console
 
+from runnel.distributed.progress_record import ProgressRecord
 from runnel.launch.log_stream import LogStream
-from runnel.launch.progress_record import ProgressRecord
 from runnel.launch.step_account import StepAccount
 from runnel.launch.supervisor import (
     JobSupervisor,
@@ -38,14 +38,17 @@ class LaunchedJob(ABC):
         console: Console | None,
         begun: float | None,
         tasks: Sequence[LaunchedTask] | None = None,
+        above_page: bool = False,
     ) -> None:
         """``begun`` is when the user has started all this, in seconds since the epoch.
 
-        ``tasks`` are those that this process looks after: by default all of them.
+        ``tasks`` are those that this process looks after: by default all of them. With
+        ``above_page`` the console shows a page, above which the log goes.
         """
         self.layout, self.grace = layout, grace
         self.tasks = layout.tasks() if tasks is None else list(tasks)
-        self.log = LogStream(console or Console(), map(str, self.tasks))
+        self.console = console or Console()
+        self.log = LogStream(self.console, map(str, self.tasks), above_page)
         self.account = StepAccount(time.time() if begun is None else begun)
         self._supervisor = JobSupervisor(self.tasks, restarts, grace)
         self._events: SimpleQueue[tuple[LaunchedTask, int] | signal.Signals | None] = SimpleQueue()

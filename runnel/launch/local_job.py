@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from runnel.launch.job_folder import write_job_folder
+from runnel.distributed.progress_record import VARIABLE as PROGRESS
+from runnel.distributed.progress_record import ProgressRecord
+from runnel.launch.job_folder import TOKEN, write_job_folder
 from runnel.launch.launched_job import LaunchedJob
-from runnel.launch.progress_record import VARIABLE as PROGRESS
-from runnel.launch.progress_record import ProgressRecord
 from runnel.launch.reserved_ports import ReservedPorts
 from runnel.launch.task_layout import LaunchedTask, TaskLayout, shared_threads
 from runnel.launch.task_process import TaskProcess
@@ -31,27 +32,28 @@ def local(
     restarts: int = 3,
     grace: float = 20.0,
     threads: int | None = None,
+    watch: bool = False,
     console: Console | None = None,
     begun: float | None = None,
 ) -> int:
     """Runs a script on every task of a local cluster; returns the status of the job.
 
     The tasks get their cluster by ``TF_CONFIG``. With ``servers`` parameter servers are plain
-    tasks, and only the others run the script. Called from a program's main thread, Ctrl-C and
-    SIGTERM end all tasks.
+    tasks, and only the others run the script. With ``watch`` a table of the tasks stays below the
+    log. Called from a program's main thread, Ctrl-C and SIGTERM end all tasks.
 
     Example:
         >>> runnel.launch.local("train.py", ["--steps=100"], layout=TaskLayout(ps=1, workers=2))
         0
     """
-    job = LocalJob(layout, restarts, grace, console, begun)
-    return job.run(TaskProgram(script, tuple(arguments), servers), threads)
+    job = LocalJob(layout, restarts, grace, console, begun, above_page=watch)
+    return job.run(TaskProgram(script, tuple(arguments), servers), threads, watch)
 
 
 class LocalJob(LaunchedJob):
     """The processes of one job."""
 
-    def run(self, program: TaskProgram, threads: int | None = None) -> int:
+    def run(self, program: TaskProgram, threads: int | None = None, watch: bool = False) -> int:
         """Starts the job and stays until all of its tasks have ended."""
         self._program = program
         self._running: dict[LaunchedTask, TaskProcess] = {}
@@ -71,9 +73,30 @@ class LocalJob(LaunchedJob):
             self.log.tell(f"{len(self.tasks)} tasks; runnel cluster status --job {folder}")
             ports.release()
             try:
-                return self.loop()
+                with self._watched() if watch else contextlib.nullcontext():
+                    return self.loop()
             finally:
                 self._kill_all()
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Within, the console shows the tasks below the log."""
+        from runnel.launch.cluster_table import showing
+        from runnel.launch.status_poller import StatusPoller
+
+        names = [str(task) for task in self.layout.in_cluster()]
+        addresses = [address for found in self._cluster.values() for address in found]
+        given = os.environ.get(TOKEN)
+        os.environ.update({TOKEN: self._environment[TOKEN]} if TOKEN in self._environment else {})
+        try:
+            with (
+                StatusPoller(dict(zip(names, addresses))) as poller,
+                showing(self.console, poller.rows, stays=False),
+            ):
+                yield
+        finally:
+            if given is None:
+                os.environ.pop(TOKEN, None)
 
     def start(self, task: LaunchedTask) -> None:
         self._progress_path(task).unlink(missing_ok=True)  # of its former life

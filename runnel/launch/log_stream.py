@@ -46,7 +46,7 @@ class LogStream:
         with self._lock:
             try:
                 if self._above_page:
-                    self._console.print(Text.from_ansi(text), end="")
+                    self._console.print(Text.from_ansi(text.rstrip("\n")), soft_wrap=True)
                 else:
                     self._console.file.write(text)
                     self._console.file.flush()

@@ -16,9 +16,9 @@ from typing import Any
 
 from rich.console import Console
 
+from runnel.distributed.progress_record import ProgressRecord
 from runnel.launch.hosted_task import HostedTask, TaskReport
 from runnel.launch.launched_job import LaunchedJob
-from runnel.launch.progress_record import ProgressRecord
 from runnel.launch.task_layout import LaunchedTask, TaskLayout
 from runnel.launch.task_program import TaskProgram, thread_variables, token_variable
 

@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
+from runnel.distributed.progress_record import ProgressRecord
 from runnel.distributed.security import split_address
 from runnel.launch.launched_job import LaunchedJob
-from runnel.launch.progress_record import ProgressRecord
 from runnel.launch.slurm_environment import SlurmStep
 from runnel.launch.supervisor import LaunchInstruction, TellUser
 from runnel.launch.task_layout import SERVERS, LaunchedTask, TaskLayout

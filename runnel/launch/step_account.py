@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runnel.launch.progress_record import ProgressRecord
+from runnel.distributed.progress_record import ProgressRecord
 from runnel.launch.task_layout import LaunchedTask
 
 

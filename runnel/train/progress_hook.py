@@ -6,7 +6,7 @@ import re
 import time
 from typing import Any
 
-from runnel.launch.progress_record import ProgressFile, ProgressRecord
+from runnel.distributed.progress_record import ProgressFile, ProgressRecord
 from runnel.train.checkpoint_state import latest_checkpoint
 from runnel.train.global_step import get_global_step
 from runnel.train.session_run_hook import SessionRunArgs, SessionRunHook

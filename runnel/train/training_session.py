@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from runnel.launch.progress_record import VARIABLE
+from runnel.distributed.progress_record import VARIABLE
 from runnel.train.checkpoint_hook import CheckpointSaverHook
 from runnel.train.hooks import StepCounterHook, SummarySaverHook
 from runnel.train.monitored_session import MonitoredSession

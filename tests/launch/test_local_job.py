@@ -195,6 +195,13 @@ with tf.Session(server.target) as sess:
     assert not os.path.exists(folder)
 
 
+def test_a_table_below_the_log_does_not_change_the_log(up, script):
+    long = "x" * 300
+    job = up("--watch", script(f"print({long!r}, flush=True)"))
+    assert job.ended() == 0
+    assert f"worker:0 | {long}" in job.lines
+
+
 def test_a_job_without_workers_is_refused(tmp_path, script):
     result = CliRunner().invoke(main, ["up", "--workers", "0", script("")])
     assert result.exit_code == 2 and "needs a worker" in result.output

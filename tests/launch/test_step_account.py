@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runnel.launch.progress_record import ProgressFile, ProgressRecord
+from runnel.distributed.progress_record import ProgressFile, ProgressRecord
 from runnel.launch.step_account import StepAccount
 from runnel.launch.task_layout import LaunchedTask
 

@@ -70,6 +70,9 @@ class Connection:
         self.heard = False
         """True when something has come since it was last set to False."""
         self.error: Exception | None = None
+        self.sent_bytes = self.received_bytes = 0
+        """What has gone through it, shared memory included: counted by who writes, under the lock
+        of writing, and by the thread that reads."""
         # Held while a message is written, as far as that needs no waiting, or put at the end of
         # those that wait to be written. One thread may take it again, to end the connection.
         self._writing = threading.RLock()
@@ -105,7 +108,11 @@ class Connection:
             descriptors = [block.descriptor for block in blocks if not block.is_known]
             for block in blocks:
                 block.is_known = True
-            self._write(_framed(envelope, contents), descriptors, wait)
+            buffers = _framed(envelope, contents)
+            self.sent_bytes += sum(map(len, buffers))
+            if blocks:
+                self.sent_bytes += sum(t.size for t in wire.tensors_of(envelope) if t.block)
+            self._write(buffers, descriptors, wait)
 
     def _described(self, envelope: Envelope, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Fills in the tensors of ``envelope``; what goes into the body, and the blocks used."""
@@ -210,6 +217,7 @@ class Connection:
         if envelope_size > MOST_ENVELOPE or body_size > self._most:
             raise Malformed(f"it is too long ({envelope_size} and {body_size} bytes)")
         self._begin += HEADER.size
+        self.received_bytes += HEADER.size + envelope_size + body_size
         try:
             envelope = Envelope.FromString(self._taken(envelope_size))
         except Exception as error:
@@ -240,6 +248,7 @@ class Connection:
     def _value(self, tensor: Any, body: Any, place: int) -> Any:
         if not tensor.block or tensor.dead:
             return wire.rebuild(tensor, body[place : place + tensor.size])
+        self.received_bytes += tensor.size
         blocks, number = self._received_blocks, tensor.block
         memory = blocks.memory(number, tensor.size, self._stream.descriptors)
         value = wire.rebuild(tensor, memory, lambda: blocks.freed.append(number))

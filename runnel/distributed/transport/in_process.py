@@ -24,6 +24,7 @@ class InProcessChannel:
         self.task = ""
         self.incarnation = 0
         self.heard = True
+        self.sent_bytes = self.received_bytes = 0  # nothing becomes bytes here
         self.error: Exception | None = None
         self._receive = receive
         self._lost = lost

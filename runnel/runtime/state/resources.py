@@ -86,6 +86,15 @@ class Resources:
                 self._handles[operation] = handle
         return handle
 
+    def named(self) -> list[tuple[str, Resource]]:
+        """What there is now, by name."""
+        with self._lock:
+            return [
+                (name, resource)
+                for named in self._containers.values()
+                for (_, name), resource in named.items()
+            ]
+
     def clear(self, containers: Sequence[str] | None, error: Exception) -> None:
         """Forgets what is in the named containers, or in all; who waits for it fails."""
         gone: list[Resource] = []
