@@ -29,6 +29,7 @@ LENGTHS_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 REPEATED_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 BUSY_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 CLUSTER_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
+SOAK_FLAGS   ?= --faults 30
 SUMMARY_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 CHECKPOINT_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 
@@ -57,7 +58,7 @@ OLDEST_PYTHON ?= $(call find-python,3.11)
 NEWEST_PYTHON ?= $(call find-python,3.14 3.13 3.12)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format supported test-oldest test-newest core-tests conformance bench \
+.PHONY: help demo test lint format supported test-oldest test-newest core-tests conformance bench soak \
   clean check-python
 
 help: ## Show the targets.
@@ -126,6 +127,9 @@ bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (in
 	$(PEER_VENV)/bin/python -m benchmarks.summaries $(SUMMARY_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.checkpoints $(CHECKPOINT_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.report && exit $$status
+
+soak: $(RUNTIME) ## Train a job whose tasks are killed and stopped again and again.
+	$(VENV)/bin/python -m benchmarks.soak $(SOAK_FLAGS)
 
 clean: ## Remove the environments, caches and build outputs.
 	rm -rf $(VENV) $(LINT_VENV) $(PEER_VENV) $(OLDEST_VENV) $(NEWEST_VENV) $(NEWEST_VENV)-lint build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

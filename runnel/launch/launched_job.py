@@ -123,10 +123,12 @@ class LaunchedJob(ABC):
 
     def _look_at_progress(self) -> None:
         records = self.records()
+        before = {task: self.account.record(task) for task in self._alive}
         for text in self.account.observe(records):
             self.log.tell(text)
-        for task in self._alive:
-            if task in records and records[task].runs:
+        for task, known in before.items():
+            record = records.get(task)
+            if record is not None and record.runs and record != known:
                 self._supervisor.progressed(task)
 
     @contextlib.contextmanager

@@ -8,8 +8,9 @@ process or waits. The rules:
 - the chief (or ``worker:0``) ends with status 0 when training is complete. From then on nobody is
   started anew, and a worker that is known to have made no step in its life, so that it may wait for
   the chief, is ended after some time: such ends do not count;
-- a task that dies is started anew, after a pause that grows, as often as is allowed. The count
-  begins again when the task has lived for ``HEALTHY_SECONDS``;
+- a task that dies is started anew, as often as is allowed: at once, but after a pause that grows
+  while its lives are short and nothing is achieved in them. The count of restarts begins again when
+  the task has lived for ``HEALTHY_SECONDS``;
 - a task that ends with an error shortly after its first start, before any step was made, is a
   mistake in the program, and ends the job. So does one that has died too often;
 - when the job is to end, workers are told first, so that they can save while the parameter servers
@@ -68,8 +69,9 @@ class _Supervised:
     started_at: float = 0.0
     runs: bool = False
     done: bool = False  # it will not be started again
-    stepped: bool = False  # in this life, as far as is known
+    stepped: bool = False  # in this life, as far as is known; by anybody, for a parameter server
     restarts: int = 0
+    futile: int = 0  # short lives without a step, one after the other
     start_at: float | None = None
     signals: list[tuple[float, signal.Signals]] = field(default_factory=list)
 
@@ -113,8 +115,11 @@ class JobSupervisor:
         return [self._start(task, now) for task in self._tasks]
 
     def progressed(self, task: LaunchedTask) -> None:
-        """A task has made a step in this life of its: the program is not wrong as a whole."""
+        """A task has made another step in this life of its."""
         self._progressed = self._tasks[task].stepped = True
+        for other, known in self._tasks.items():
+            if other.job == SERVERS:
+                known.stepped = True
         if self._result is None:
             self._tasks[task].signals.clear()  # it does not wait for the chief
 
@@ -216,8 +221,11 @@ class JobSupervisor:
             why += f", after {known.restarts} restarts of {self._restarts} allowed: the job ends"
         else:
             pause = 0.0
-            if known.restarts:
-                pause = min(FIRST_PAUSE * 2.0 ** (known.restarts - 1), LONGEST_PAUSE)
+            if known.stepped or lived >= EARLY_SECONDS:
+                known.futile = 0
+            elif known.restarts:
+                pause = min(FIRST_PAUSE * 2.0**known.futile, LONGEST_PAUSE)
+                known.futile += 1
             known.restarts += 1
             known.start_at = now + pause
             when = f" in {pause:g} s" if pause else ""

@@ -55,7 +55,7 @@ def test_a_server_that_does_not_end_is_killed():
     assert SignalTask(PS, signal.SIGKILL) in job.tick(job.next_time)
 
 
-def test_a_task_that_dies_is_started_anew_at_once_and_then_after_growing_pauses():
+def test_a_task_that_dies_at_once_again_and_again_is_started_after_growing_pauses():
     job = _begun(restarts=4)
     now, pauses = 100.0, []
     for life in range(1, 5):
@@ -66,6 +66,18 @@ def test_a_task_that_dies_is_started_anew_at_once_and_then_after_growing_pauses(
         now = job.next_time
         assert job.tick(now) == [StartTask(W1, life)]
     assert pauses == [0.0, 1.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize("task", [W1, PS])
+def test_a_life_in_which_steps_were_made_is_followed_by_another_at_once(task):
+    job = _begun(restarts=100)
+    now = 100.0
+    for life in range(1, 5):
+        job.progressed(W0)
+        job.progressed(W1)
+        now += 1.0
+        job.ended(task, -signal.SIGKILL, now)
+        assert job.tick(now) == [StartTask(task, life)]
 
 
 def test_a_task_that_has_died_too_often_ends_the_job_with_its_status():

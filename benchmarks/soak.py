@@ -1,0 +1,232 @@
+"""Training under faults: SIGKILL or SIGSTOP to any task, again and again.
+
+`python -m benchmarks.soak --faults 1000` trains a linear model with one parameter server and three
+workers by `runnel up`, every few seconds kills a task or stops it for a while, and prints what came
+of it. It fails if training does not go on to its loss, a checkpoint is lost or memory grows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from runnel.distributed.progress_record import ProgressRecord
+from runnel.train.checkpoint_state import latest_checkpoint
+
+PROGRAM = Path(__file__).parent / "workloads" / "soak_program.py"
+LOSS_BOUND = 0.01
+MEMORY_BOUND = 1.3
+START_SECONDS = 120.0
+END_SECONDS = 120.0
+
+
+@dataclass
+class SoakResult:
+    """What was seen."""
+
+    faults: int = 0
+    kinds: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    longest_without_progress: float = 0.0
+    longest_after: str = ""
+    global_step: int = 0
+    lost_steps: int = 0
+    loss: float | None = None
+    status: int | None = None
+    checkpoint_went_back: int = 0
+    launcher_memory: tuple[int, int] = (0, 0)
+
+    @property
+    def passed(self) -> bool:
+        """True when training has held out."""
+        begin, end = self.launcher_memory
+        return (
+            self.status == 0
+            and self.loss is not None
+            and self.loss < LOSS_BOUND
+            and not self.checkpoint_went_back
+            and end <= MEMORY_BOUND * begin
+        )
+
+
+class Soak:
+    """One run."""
+
+    def __init__(self, folder: Path, workers: int, seed: int) -> None:
+        self._folder = folder
+        self._random = random.Random(seed)
+        self.result = SoakResult()
+        self._enough = folder / "enough"
+        self._lines: list[str] = []
+        self._last_fault = "the start"
+        self._done = threading.Event()
+        self._job_folder: Path | None = None
+        command = [sys.executable, "-m", "runnel", "up", "--ps", "1", "--workers", str(workers)]
+        command += ["--restarts", "1000000", str(PROGRAM), str(folder / "model")]
+        self.process = subprocess.Popen(
+            [*command, str(self._enough)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "TMPDIR": str(folder)},
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def run(self, faults: int, every: float) -> SoakResult:
+        """Injects the faults, lets the job end, and tells what was seen."""
+        watcher = threading.Thread(target=self._watch, daemon=True)
+        try:
+            self._wait_for("the first step was made", START_SECONDS)
+            begun, memory = time.monotonic(), _memory(self.process.pid)
+            watcher.start()
+            for _ in range(faults):
+                self._fault()
+                time.sleep(self._random.uniform(0.5, 1.5) * every)
+            self.result.seconds = time.monotonic() - begun
+            self._settle()
+            self.result.launcher_memory = (memory, _memory(self.process.pid))
+            self._done.set()
+            watcher.join()
+            self._enough.touch()
+            self.result.status = self.process.wait(END_SECONDS)
+            self._reader.join()
+        finally:
+            self._done.set()
+            self.process.kill()
+            self.process.wait()
+        losses = [re.search(r"loss (\S+)$", line) for line in self._lines]
+        self.result.loss = max((float(m[1]) for m in losses if m), default=None)
+        lost = (re.search(r": (\d+) steps? after it", line) for line in self._lines)
+        self.result.lost_steps = sum(int(m[1]) for m in lost if m)
+        return self.result
+
+    @property
+    def log(self) -> str:
+        """What the job has said."""
+        return "\n".join(self._lines)
+
+    def _fault(self) -> None:
+        tasks = _tasks_of(self.process.pid)
+        if not tasks:
+            return
+        pid, name = self._random.choice(tasks)
+        kind = self._random.choice(["SIGKILL", "SIGKILL", "SIGSTOP"])
+        self._last_fault = f"{kind} to {name}"
+        try:
+            if kind == "SIGKILL":
+                os.kill(pid, signal.SIGKILL)
+            else:
+                os.kill(pid, signal.SIGSTOP)
+                time.sleep(self._random.uniform(0.2, 2.0))
+                os.kill(pid, signal.SIGCONT)
+        except ProcessLookupError:
+            return
+        self.result.faults += 1
+        self.result.kinds = dict(Counter(self.result.kinds) + Counter({self._last_fault: 1}))
+
+    def _settle(self) -> None:
+        """Waits until every worker has made a step after the last fault."""
+        begun, deadline = time.time(), time.monotonic() + END_SECONDS
+        while time.monotonic() < deadline:
+            records = self._records()
+            if len(records) >= 3 and all(r.runs and r.step_at > begun for r in records):
+                return
+            time.sleep(0.1)
+
+    def _records(self) -> list[ProgressRecord]:
+        if self._job_folder is None:
+            found = re.search(r"--job (\S+)", self.log)
+            self._job_folder = Path(found[1]) if found else None
+        if self._job_folder is None:
+            return []
+        read = map(ProgressRecord.read, self._job_folder.glob("worker-*.progress"))
+        return [record for record in read if record is not None]
+
+    def _watch(self) -> None:
+        """Notes for how long no task has made a step, and whether checkpoints go back."""
+        last, newest = time.time(), 0
+        while not self._done.wait(0.02):
+            made = [r.step_at for r in self._records() if r.runs]
+            latest = max(made, default=last)
+            now = time.time()
+            gap = max(latest - last, now - max(latest, last))
+            if gap > self.result.longest_without_progress:
+                self.result.longest_without_progress = gap
+                self.result.longest_after = self._last_fault
+            last = max(last, latest)
+            found = re.search(r"-(\d+)$", latest_checkpoint(str(self._folder / "model")) or "")
+            if found:
+                self.result.checkpoint_went_back += int(found[1]) < newest
+                newest = self.result.global_step = int(found[1])
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as lines:
+            for line in lines:
+                self._lines.append(line.rstrip("\n"))
+
+    def _wait_for(self, text: str, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while text not in self.log:
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                raise RuntimeError(f"{text!r} did not come in\n{self.log}")
+            time.sleep(0.05)
+
+
+def _tasks_of(launcher: int) -> list[tuple[int, str]]:
+    """The processes of the tasks that have become their program, and their names."""
+    found = []
+    for thread in Path(f"/proc/{launcher}/task").iterdir():
+        for pid in (thread / "children").read_text().split():
+            try:
+                command = Path(f"/proc/{pid}/cmdline").read_bytes()
+                variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            [config] = [v[10:] for v in variables if v.startswith(b"TF_CONFIG=")] or [b""]
+            if config and b"-I\0-S\0" not in command:
+                task = json.loads(config)["task"]
+                found.append((int(pid), f"{task['type']}:{task['index']}"))
+    return found
+
+
+def _memory(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--faults", type=int, default=30)
+    parser.add_argument("--every", type=float, default=3.0, help="seconds between two faults")
+    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--log", type=Path, help="where the log of the job goes")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+        soak = Soak(Path(folder), given.workers, given.seed)
+        try:
+            result = soak.run(given.faults, given.every)
+        finally:
+            if given.log is not None:
+                given.log.write_text(soak.log)
+    print(json.dumps(asdict(result), indent=2))
+    print("passed" if result.passed else "FAILED")
+    sys.exit(not result.passed)
+
+
+if __name__ == "__main__":
+    main()
