@@ -70,6 +70,7 @@ class Soak:
         self.result = SoakResult()
         self._enough = folder / "enough"
         self._lines: list[str] = []
+        self._begun = time.monotonic()
         self._last_fault = "the start"
         self._done = threading.Event()
         self._job_folder: Path | None = None
@@ -125,6 +126,7 @@ class Soak:
         pid, name = self._random.choice(tasks)
         kind = self._random.choice(["SIGKILL", "SIGKILL", "SIGSTOP"])
         self._last_fault = f"{kind} to {name}"
+        self._note(self._last_fault)
         try:
             if kind == "SIGKILL":
                 os.kill(pid, signal.SIGKILL)
@@ -163,6 +165,8 @@ class Soak:
             latest = max(made, default=last)
             now = time.time()
             gap = max(latest - last, now - max(latest, last))
+            if gap > max(2.0, self.result.longest_without_progress):
+                self._note(f"no progress for {gap:.1f} s")
             if gap > self.result.longest_without_progress:
                 self.result.longest_without_progress = gap
                 self.result.longest_after = self._last_fault
@@ -176,7 +180,10 @@ class Soak:
         assert self.process.stdout is not None
         with self.process.stdout as lines:
             for line in lines:
-                self._lines.append(line.rstrip("\n"))
+                self._note(line.rstrip("\n"))
+
+    def _note(self, line: str) -> None:
+        self._lines.append(f"{time.monotonic() - self._begun:7.2f} {line}")
 
     def _wait_for(self, text: str, seconds: float) -> None:
         deadline = time.monotonic() + seconds

@@ -512,6 +512,7 @@ _LAZY = {
     "data": "runnel.data",
     "datasets": "runnel.datasets",
     "debug": "runnel.debug",
+    "distribute": "runnel.distribute",
     "estimator": "runnel.estimator",
     "launch": "runnel.launch",
     "summary": "runnel.summary",

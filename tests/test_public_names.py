@@ -28,6 +28,8 @@ NAMESPACES = [
     "datasets",
     "debug",
     "debugging",
+    "distribute",
+    "distribute.cluster_resolver",
     "errors",
     "estimator",
     "estimator.export",
