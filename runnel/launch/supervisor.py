@@ -8,9 +8,10 @@ process or waits. The rules:
 - the chief (or ``worker:0``) ends with status 0 when training is complete. From then on nobody is
   started anew, and a worker that is known to have made no step in its life, so that it may wait for
   the chief, is ended after some time: such ends do not count;
-- a task that dies is started anew, as often as is allowed: at once, but after a pause that grows
-  while its lives are short and nothing is achieved in them. The count of restarts begins again when
-  the task has lived for ``HEALTHY_SECONDS``;
+- a task that dies is started anew, as often as is allowed: at once if somebody has killed it, but
+  after a pause that grows if it fails by itself, again and again, shortly after its start and
+  without a step. The count of restarts begins again when the task has lived for
+  ``HEALTHY_SECONDS``;
 - a task that ends with an error shortly after its first start, before any step was made, is a
   mistake in the program, and ends the job. So does one that has died too often;
 - when the job is to end, workers are told first, so that they can save while the parameter servers
@@ -223,6 +224,8 @@ class JobSupervisor:
             pause = 0.0
             if known.stepped or lived >= EARLY_SECONDS:
                 known.futile = 0
+            elif -status in (signal.SIGKILL, signal.SIGTERM):
+                pass  # to wait would not help
             elif known.restarts:
                 pause = min(FIRST_PAUSE * 2.0**known.futile, LONGEST_PAUSE)
                 known.futile += 1

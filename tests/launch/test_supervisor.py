@@ -55,12 +55,19 @@ def test_a_server_that_does_not_end_is_killed():
     assert SignalTask(PS, signal.SIGKILL) in job.tick(job.next_time)
 
 
-def test_a_task_that_dies_at_once_again_and_again_is_started_after_growing_pauses():
+def test_a_task_that_somebody_kills_is_started_anew_at_once():
+    job = _begun(restarts=100)
+    for life in range(1, 9):
+        job.ended(W1, -signal.SIGKILL, 100.0 + life)
+        assert job.tick(100.0 + life) == [StartTask(W1, life)]
+
+
+def test_a_task_that_fails_at_once_again_and_again_is_started_after_growing_pauses():
     job = _begun(restarts=4)
     now, pauses = 100.0, []
     for life in range(1, 5):
-        told = job.ended(W1, -signal.SIGKILL, now)
-        assert "worker:1 was killed by SIGKILL; it is started anew" in _told(told)
+        told = job.ended(W1, -signal.SIGSEGV, now)
+        assert "worker:1 was killed by SIGSEGV; it is started anew" in _told(told)
         assert f"({life} of 4)" in _told(told)
         pauses.append(job.next_time - now)
         now = job.next_time
@@ -127,9 +134,9 @@ def test_when_the_chief_is_done_nobody_is_started_anew():
 
 def test_a_worker_that_waits_to_be_started_when_the_chief_is_done_is_done_too():
     job = _begun()
-    job.ended(W1, -signal.SIGKILL, 50.0)
+    job.ended(W1, -signal.SIGSEGV, 50.0)
     job.tick(50.0)
-    job.ended(W1, -signal.SIGKILL, 50.0)  # now there is a pause
+    job.ended(W1, -signal.SIGSEGV, 50.0)  # now there is a pause
     assert _done(job.ended(W0, 0, 50.5)) == [SignalTask(PS, signal.SIGTERM)]
     assert job.tick(60.0)[-1:] == [SignalTask(PS, signal.SIGKILL)]
 
