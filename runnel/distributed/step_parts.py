@@ -171,7 +171,7 @@ class ClusterStep:
     def part_ended(self, message: Any, values: list[Any]) -> None:
         """A part on another task has ended; :meth:`rouse` follows."""
         with self._lock:
-            part = self._unended.pop(message.part, None)
+            part = self._unended.get(message.part)
             if part is None:
                 return
             if message.HasField("failure"):
@@ -181,6 +181,8 @@ class ClusterStep:
                 self._values.update(zip(part.gives, values, strict=True))
                 if message.step_stats:
                     self.stats.append(message.step_stats)
+            # Last: the caller's thread looks at this without the lock, and goes on.
+            del self._unended[message.part]
 
     def task_lost(self, task: str, error: errors.OpError) -> None:
         """A task cannot be reached any more."""
@@ -188,9 +190,9 @@ class ClusterStep:
             lost = [n for n, part in self._unended.items() if part.task == task]
             if not lost:
                 return
-            for number in lost:
-                del self._unended[number]
             self._note(error, False)
+            for number in lost:  # last, as above
+                del self._unended[number]
         self.rouse()
 
     def _note(self, error: errors.OpError, follows: bool) -> None:
