@@ -30,6 +30,7 @@ REPEATED_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 BUSY_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 CLUSTER_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 SOAK_FLAGS   ?= --faults 30
+COORDINATION_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 SUMMARY_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 CHECKPOINT_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 
@@ -123,6 +124,7 @@ bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (in
 	$(PEER_VENV)/bin/python -m benchmarks.varying_lengths $(LENGTHS_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.busy_machine $(BUSY_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.cluster $(CLUSTER_FLAGS) || status=$$?; \
+	$(PEER_VENV)/bin/python -m benchmarks.coordination $(COORDINATION_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.second_start || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.summaries $(SUMMARY_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.checkpoints $(CHECKPOINT_FLAGS) || status=$$?; \

@@ -14,6 +14,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -56,9 +57,24 @@ class Settings(NamedTuple):
     steps: int
     batch_size: int
     learning_rate: float
-    staleness: int
-    checkpoint_dir: str | None
-    seed: int
+    staleness: int = 2
+    checkpoint_dir: str | None = None
+    save_seconds: float = 60.0
+    delay: float = 0.0
+    seed: int = 0
+
+
+class Model(NamedTuple):
+    """The ends of the graph that a training loop takes hold of."""
+
+    images: Any
+    labels: Any
+    step: Any
+    loss: Any
+    accuracy: Any
+    optimizer: Any
+    train_op: Any
+    dropped: Any
 
 
 def network(images: Any, labels: Any) -> tuple[Any, Any]:
@@ -70,14 +86,13 @@ def network(images: Any, labels: Any) -> tuple[Any, Any]:
     return tf.reduce_mean(losses), tf.reduce_mean(tf.cast(correct, tf.float32))
 
 
-def coordinated(optimizer: Any, task: Task, settings: Settings) -> Any:
+def coordinated(optimizer: Any, rank: int, workers: int, settings: Settings) -> Any:
     """The optimizer that trains together with the other workers."""
-    workers = len(task.workers)
     if settings.coordination == "async":
         return optimizer
     if settings.coordination == "bounded":
         return tf.train.BoundedStalenessOptimizer(
-            optimizer, settings.staleness, worker_index=task.rank, num_workers=workers
+            optimizer, settings.staleness, worker_index=rank, num_workers=workers
         )
     needed = max(1, workers - 1) if settings.coordination == "backup" else workers
     return tf.train.SyncReplicasOptimizer(
@@ -94,32 +109,52 @@ def hooks_of(optimizer: Any, is_chief: bool) -> list[Any]:
     return []
 
 
-def train(task: Task, target: str, settings: Settings) -> float:
+def delayed(images: Any, seconds: float) -> Any:
+    """``images``, after a while: the variables have been read, and are updated later."""
+
+    def wait(batch: Any) -> Any:
+        threading.Event().wait(seconds)  # in place of a larger model
+        return batch
+
+    late = tf.py_func(wait, [images], tf.float32)
+    late.set_shape(images.shape)
+    return late
+
+
+def build(task: Task, rank: int, settings: Settings) -> Model:
+    """The graph of a worker: variables on the parameter servers, the rest on its own task."""
+    here = f"/job:{task.job}/task:{task.index}"
+    with tf.device(tf.train.replica_device_setter(worker_device=here, cluster=task.cluster)):
+        tf.set_random_seed(settings.seed)
+        step = tf.train.get_or_create_global_step()
+        images = tf.placeholder(tf.float32, [None, digits.IMAGE_SIZE**2], name="images")
+        labels = tf.placeholder(tf.int64, [None], name="labels")
+        seen = delayed(images, settings.delay) if settings.delay else images
+        loss, accuracy = network(seen, labels)
+        adam = tf.train.AdamOptimizer(settings.learning_rate)
+        optimizer = coordinated(adam, rank, len(task.workers), settings)
+        train_op = optimizer.minimize(loss, global_step=step)
+        dropped = tf.constant(0) if optimizer is adam else optimizer.num_dropped()
+    return Model(images, labels, step, loss, accuracy, optimizer, train_op, dropped)
+
+
+def train(task: Task, target: str, settings: Settings, more_hooks: Sequence[Any] = ()) -> float:
     """Trains as one worker; the chief returns the accuracy on digits that nobody trained with."""
     is_chief = task.rank == 0
     data = digits.read_data_sets(one_hot=False, seed=settings.seed + task.rank)
-    here = f"/job:{task.job}/task:{task.index}"
-    place = tf.train.replica_device_setter(worker_device=here, cluster=task.cluster)
-    with tf.Graph().as_default(), tf.device(place):
-        tf.set_random_seed(settings.seed)
-        step = tf.train.get_or_create_global_step()
-        images = tf.placeholder(tf.float32, [None, data.train.images.shape[1]], name="images")
-        labels = tf.placeholder(tf.int64, [None], name="labels")
-        loss, accuracy = network(images, labels)
-        adam = tf.train.AdamOptimizer(settings.learning_rate)
-        optimizer = coordinated(adam, task, settings)
-        train_op = optimizer.minimize(loss, global_step=step)
-        dropped = tf.constant(0) if optimizer is adam else optimizer.num_dropped()
-        hooks = hooks_of(optimizer, is_chief)
-        hooks.append(tf.train.StopAtStepHook(last_step=settings.steps))
+    with tf.Graph().as_default():
+        model = build(task, task.rank, settings)
+        hooks = hooks_of(model.optimizer, is_chief)
+        hooks += [tf.train.StopAtStepHook(last_step=settings.steps), *more_hooks]
         # Workers need the parameter servers only, and neither wait for nor fail with each other.
-        config = tf.ConfigProto(device_filters=["/job:ps", here])
+        here = f"/job:{task.job}/task:{task.index}"
         with tf.train.MonitoredTrainingSession(
             target,
             is_chief,
             checkpoint_dir=settings.checkpoint_dir,
             hooks=hooks,
-            config=config,
+            config=tf.ConfigProto(device_filters=["/job:ps", here]),
+            save_checkpoint_secs=settings.save_seconds,
             save_summaries_steps=None,
             save_summaries_secs=None,
             log_step_count_steps=None,
@@ -127,8 +162,9 @@ def train(task: Task, target: str, settings: Settings) -> float:
             own, reported, number = 0, 0, 0
             start = time.perf_counter()
             while not session.should_stop():
-                batch = dict(zip((images, labels), data.train.next_batch(settings.batch_size)))
-                value, number, _ = session.run([loss, step, train_op], batch)
+                images, labels = data.train.next_batch(settings.batch_size)
+                feed = {model.images: images, model.labels: labels}
+                value, number, _ = session.run([model.loss, model.step, model.train_op], feed)
                 own += 1
                 if is_chief and number * REPORTS // settings.steps > reported:
                     reported = number * REPORTS // settings.steps
@@ -137,8 +173,8 @@ def train(task: Task, target: str, settings: Settings) -> float:
             print(f"worker {task.rank}: {own} steps in {seconds:.1f} s", flush=True)
             if not is_chief:
                 return 1.0
-            test = {images: data.test.images, labels: data.test.labels}
-            late, found = session.raw_session().run([dropped, accuracy], test)
+            test = {model.images: data.test.images, model.labels: data.test.labels}
+            late, found = session.raw_session().run([model.dropped, model.accuracy], test)
     print(f"{settings.coordination}: {late} steps came too late and were dropped")
     print(f"held-out accuracy: {found:.4f}", flush=True)
     return float(found)
@@ -191,6 +227,8 @@ def run_here(workers: int, settings: Settings) -> float:
 @click.option("--staleness", type=click.IntRange(min=0), default=2, show_default=True)
 @click.option("--workers", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option("--checkpoint-dir", type=click.Path(), help="Save there, and go on from there.")
+@click.option("--save-seconds", type=float, default=60.0, show_default=True, help="How often.")
+@click.option("--delay", type=float, default=0.0, help="Seconds that a step takes longer.")
 @click.option("--seed", type=int, default=0, show_default=True)
 def main(workers: int, **options: Any) -> None:
     """Train a digit classifier on several workers (--workers: without a TF_CONFIG)."""

@@ -30,7 +30,7 @@ class Cluster:
     """The other tasks of a cluster, as processes."""
 
     def __init__(self, frontend: str, servers: int, workers: int, program: dict[str, Any]) -> None:
-        addresses = _free_addresses(servers + workers)
+        addresses = free_addresses(servers + workers)
         self.spec = {"ps": addresses[:servers], "worker": addresses[servers:]}
         self._processes = []
         for job, count in (("ps", servers), ("worker", workers)):
@@ -167,7 +167,7 @@ def _perceptron(tf: Any, index: int) -> tuple[Any, Any, dict[Any, Any]]:
     return tf.group(*[weight.initializer for weight in weights]), [train, loss], feeds
 
 
-def _free_addresses(count: int) -> list[str]:
+def free_addresses(count: int) -> list[str]:
     sockets = [socket.socket() for _ in range(count)]
     try:
         for sock in sockets:
@@ -178,7 +178,7 @@ def _free_addresses(count: int) -> list[str]:
             sock.close()
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Ends this process when the one that started it is gone."""
     parent = os.getppid()
 
@@ -193,7 +193,7 @@ def _end_with_parent() -> None:
 def main() -> None:
     """A task of a cluster."""
     task = json.loads(sys.argv[1])
-    _end_with_parent()
+    end_with_parent()
     if task["job"] == "ps":
         tf = load_frontend(task["frontend"])
         tf.train.Server(tf.train.ClusterSpec(task["spec"]), "ps", task["index"]).join()

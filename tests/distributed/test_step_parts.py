@@ -1,4 +1,4 @@
-"""The parts of a step on other tasks: whatever one of them brings is there before the step is over."""
+"""The parts of a step on other tasks: what they bring is there before the step is over."""
 
 from __future__ import annotations
 

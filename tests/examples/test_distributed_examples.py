@@ -25,8 +25,6 @@ def test_workers_in_threads_learn_the_digits(coordination, capsys):
         batch_size=50,
         learning_rate=0.01,
         staleness=1,
-        checkpoint_dir=None,
-        seed=0,
     )
     assert distributed_digits.run_here(2, settings) > 0.85
     printed = capsys.readouterr().out
