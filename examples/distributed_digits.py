@@ -61,6 +61,7 @@ class Settings(NamedTuple):
     checkpoint_dir: str | None = None
     save_seconds: float = 60.0
     delay: float = 0.0
+    filters: bool = True
     seed: int = 0
 
 
@@ -146,14 +147,14 @@ def train(task: Task, target: str, settings: Settings, more_hooks: Sequence[Any]
         model = build(task, task.rank, settings)
         hooks = hooks_of(model.optimizer, is_chief)
         hooks += [tf.train.StopAtStepHook(last_step=settings.steps), *more_hooks]
-        # Workers need the parameter servers only, and neither wait for nor fail with each other.
-        here = f"/job:{task.job}/task:{task.index}"
+        # A worker needs the parameter servers only: with filters it begins before others are there.
+        needed = ["/job:ps", f"/job:{task.job}/task:{task.index}"] if settings.filters else []
         with tf.train.MonitoredTrainingSession(
             target,
             is_chief,
             checkpoint_dir=settings.checkpoint_dir,
             hooks=hooks,
-            config=tf.ConfigProto(device_filters=["/job:ps", here]),
+            config=tf.ConfigProto(device_filters=needed),
             save_checkpoint_secs=settings.save_seconds,
             save_summaries_steps=None,
             save_summaries_secs=None,
@@ -229,6 +230,7 @@ def run_here(workers: int, settings: Settings) -> float:
 @click.option("--checkpoint-dir", type=click.Path(), help="Save there, and go on from there.")
 @click.option("--save-seconds", type=float, default=60.0, show_default=True, help="How often.")
 @click.option("--delay", type=float, default=0.0, help="Seconds that a step takes longer.")
+@click.option("--filters/--no-filters", default=True, help="Begin before other workers are there.")
 @click.option("--seed", type=int, default=0, show_default=True)
 def main(workers: int, **options: Any) -> None:
     """Train a digit classifier on several workers (--workers: without a TF_CONFIG)."""

@@ -1,15 +1,11 @@
-"""The distributed digit classifier of `examples/` as a job whose tasks are processes.
-
-Workers begin together: each says that it is ready, and waits to be told.
-"""
+"""The distributed digit classifier of `examples/` as a job whose tasks are processes."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from typing import Any
+from typing import IO, Any
 
 from benchmarks.interleaving import REPOSITORY
 from benchmarks.workloads.cluster import end_with_parent, free_addresses
@@ -18,28 +14,36 @@ Program = dict[str, Any]
 """The settings of `examples/distributed_digits.py`."""
 
 
+def start_task(
+    cluster: dict[str, list[str]],
+    job: str,
+    index: int,
+    program: Program,
+    hook: str,
+    errors: IO[str] | None = None,
+) -> subprocess.Popen[str]:
+    """A task as a process, which ends with this one; the hook of `main` is a worker's."""
+    task = {"cluster": cluster, "job": job, "index": index, "program": program, "hook": hook}
+    return subprocess.Popen(
+        [sys.executable, "-m", __name__, json.dumps(task)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+        cwd=REPOSITORY,
+    )
+
+
 class Job:
-    """A parameter server and workers; they end with this process."""
+    """A parameter server and workers that begin together."""
 
     def __init__(self, workers: int, program: Program, delays: list[float]) -> None:
         addresses = free_addresses(1 + workers)
         self.cluster = {"ps": addresses[:1], "worker": addresses[1:]}
-        self._processes = [self._start("ps", 0, program)]
-        self._processes += [
-            self._start("worker", index, {**program, "delay": delays[index]})
-            for index in range(workers)
-        ]
-
-    def _start(self, job: str, index: int, program: Program) -> subprocess.Popen[str]:
-        task = {"cluster": self.cluster, "job": job, "index": index, "program": program}
-        return subprocess.Popen(
-            [sys.executable, "-m", __name__, json.dumps(task)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=REPOSITORY,
-            env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
-        )
+        self._processes = [start_task(self.cluster, "ps", 0, program, "begin")]
+        for index in range(workers):
+            slowed = {**program, "delay": delays[index]}
+            self._processes.append(start_task(self.cluster, "worker", index, slowed, "begin"))
 
     def begin(self) -> None:
         """Has the workers begin, when all of them can."""
@@ -66,10 +70,16 @@ def main() -> None:
     task = json.loads(sys.argv[1])
     end_with_parent()
     import runnel as tf
+
+    server = tf.train.Server(task["cluster"], task["job"], task["index"])
+    if task["job"] == "ps":
+        print("ready", flush=True)
+        server.join()
+        return
     from examples import distributed_digits
 
     class Begin(tf.train.SessionRunHook):
-        """Waits to be told."""
+        """Says that the worker is ready, and waits to be told to begin."""
 
         begun = False
 
@@ -79,14 +89,22 @@ def main() -> None:
                 sys.stdin.readline()
                 self.begun = True
 
-    server = tf.train.Server(task["cluster"], task["job"], task["index"])
-    if task["job"] == "ps":
-        print("ready", flush=True)
-        server.join()
-        return
+    class Report(tf.train.SessionRunHook):
+        """Says at which step the job is, after each of the worker's."""
+
+        def begin(self) -> None:
+            self._step = tf.train.get_global_step()
+
+        def before_run(self, run_context: Any) -> Any:
+            return tf.train.SessionRunArgs(self._step)
+
+        def after_run(self, run_context: Any, run_values: Any) -> None:
+            print(int(run_values.results), flush=True)
+
     settings = distributed_digits.Settings(**task["program"])
     place = distributed_digits.Task(task["cluster"], task["job"], task["index"])
-    distributed_digits.train(place, server.target, settings, [Begin()])
+    hook = {"begin": Begin, "report": Report}[task["hook"]]()
+    distributed_digits.train(place, server.target, settings, [hook])
 
 
 if __name__ == "__main__":
