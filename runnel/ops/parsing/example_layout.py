@@ -22,8 +22,6 @@ FIELDS = {1: dtypes.string, 2: dtypes.float32, 3: dtypes.int64}
 """The types of the lists that a feature may be, by their numbers."""
 _ENOUGH = 8
 """How many messages of a length make it worth while."""
-_LAYOUTS = 4
-"""How many layouts are tried for messages of a length."""
 
 
 class _Unusual(Exception):
@@ -119,12 +117,9 @@ def _numbers(content: bytes, begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 class Group:
-    """Messages of one layout: which of all they are, and their bytes."""
+    """Messages of one layout, and their bytes."""
 
-    def __init__(
-        self, layout: ExampleLayout, rows: np.ndarray, contents: list[bytes], matrix: Any
-    ) -> None:
-        self.rows = rows
+    def __init__(self, layout: ExampleLayout, contents: list[bytes], matrix: Any) -> None:
         self._layout, self._contents, self._matrix = layout, contents, matrix
 
     def type_of(self, key: str) -> DType | None:
@@ -158,33 +153,20 @@ class Group:
         return out.view(np.int64)
 
 
-def groups_of(contents: list[bytes]) -> tuple[list[Group], list[int]]:
-    """The messages that are laid out alike, and the places of the others."""
-    by_length: dict[int, list[int]] = {}
-    for place, content in enumerate(contents):
-        by_length.setdefault(len(content), []).append(place)
-    groups: list[Group] = []
-    others: list[int] = []
-    for length, places in by_length.items():
-        left = np.array(places)
-        for _ in range(_LAYOUTS):
-            if len(left) < _ENOUGH or not length:
-                break
-            template = contents[left[0]]
-            layout = layout_of(template)
-            if layout is None:
-                break
-            chosen = [contents[place] for place in left]
-            matrix = np.frombuffer(b"".join(chosen), np.uint8).reshape(len(left), length)
-            alike = _alike(matrix, np.frombuffer(template, np.uint8), layout)
-            which = np.flatnonzero(alike)
-            group = [chosen[i] for i in which]
-            groups.append(
-                Group(layout, left[which], group, matrix if alike.all() else matrix[which])
-            )
-            left = left[~alike]
-        others += left.tolist()
-    return groups, sorted(others)
+def whole_group(contents: list[bytes]) -> Group | None:
+    """The messages, if all of them are laid out alike."""
+    if len(contents) < _ENOUGH or not contents[0]:
+        return None
+    length = len(contents[0])
+    if any(len(content) != length for content in contents):
+        return None
+    layout = layout_of(contents[0])
+    if layout is None:
+        return None
+    matrix = np.frombuffer(b"".join(contents), np.uint8).reshape(len(contents), length)
+    if not _alike(matrix, matrix[0], layout).all():
+        return None
+    return Group(layout, contents, matrix)
 
 
 def _alike(matrix: np.ndarray, template: np.ndarray, layout: ExampleLayout) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,13 @@ from runnel.graph import dtypes
 from runnel.graph.dtypes import DType
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.shapes import TensorShape
-from runnel.ops.parsing.example_layout import Group, groups_of
+from runnel.ops.parsing.example_layout import Group, whole_group
+from runnel.ops.parsing.example_waves import ExampleWaves, Unusual
 
 _FIELDS = {dtypes.float32: "float_list", dtypes.int64: "int64_list", dtypes.string: "bytes_list"}
 Values = Sequence[Any] | np.ndarray
+_SEVERAL = 8
+"""From how many messages on they are read together."""
 _LONG = 32
 """From how many floats on their bytes are taken as they are."""
 
@@ -74,41 +77,102 @@ class Examples:
     """The features of serialized ``Example`` messages, by their keys."""
 
     def __init__(self, kind: Any, contents: list[bytes], names: list[str]) -> None:
-        self._names = names
-        self._groups, others = groups_of(contents)
-        self._others = {
-            place: message(kind, contents[place], names[place]).features.feature for place in others
-        }
+        self._kind, self._contents, self._names = kind, contents, names
+        self._others: dict[int, Any] = {}
+        self._group = whole_group(contents)
+        self._waves: ExampleWaves | None = None
+        if self._group is not None:
+            return
+        if len(contents) >= _SEVERAL:
+            self._waves = ExampleWaves(contents)
+            self._leave(np.flatnonzero(~self._waves.usual).tolist())
+        else:
+            self._leave(range(len(contents)))
+
+    def _leave(self, places: Iterable[int]) -> None:
+        """Leaves messages to the general parser."""
+        for place in places:
+            if place not in self._others:
+                found = message(self._kind, self._contents[place], self._names[place])
+                self._others[place] = found.features.feature
 
     def column(self, key: str, dtype: DType) -> Column:
         """The values of a feature of each message."""
-        if len(self._groups) == 1 and not self._others:
-            group = self._groups[0]
-            if self._has(group, key, dtype):
-                return Column(group.values(key))
+        if self._group is not None:
+            return self._of_group(self._group, key, dtype)
+        if self._waves is None:
+            return self._parsed(key, dtype, [None] * len(self._names))
+        while True:
+            try:
+                return self._in_waves(self._waves, key, dtype)
+            except Unusual as unusual:
+                self._waves.usual[unusual.rows] = False
+                self._leave(unusual.rows.tolist())
+
+    def _of_group(self, group: Group, key: str, dtype: DType) -> Column:
+        found, count = group.type_of(key), len(self._names)
+        if found is None:
+            return Column(np.empty(0, dtype.np_dtype), np.full(count, -1))
+        if found is not dtype:
+            raise _another_type(self._names[0], key, dtype, found.name)
+        values = group.values(key)
+        return Column(values.reshape(-1), np.full(count, values.shape[1]))
+
+    def _in_waves(self, waves: ExampleWaves, key: str, dtype: DType) -> Column:
+        pieces = []
+        for wave in waves.waves(key):
+            if not wave.rows.size:
+                continue
+            mistake = waves.another_type(wave, dtype)
+            if mistake is not None:
+                raise _another_type(self._names[mistake[0]], key, dtype, mistake[1])
+            pieces.append((wave, *waves.values(wave, dtype)))
+        if len(pieces) == 1 and len(pieces[0][0].rows) == len(self._names):
+            wave, values, counts = pieces[0]
+            if wave.kinds.all():
+                return Column(array_of(values, dtype), counts)
         rows: list[Values | None] = [None] * len(self._names)
-        for group in self._groups:
-            if self._has(group, key, dtype):
-                for place, values in zip(group.rows.tolist(), group.values(key), strict=True):
-                    rows[place] = values
+        for wave, values, counts in pieces:
+            at = 0
+            for place, kind, count in zip(
+                wave.rows.tolist(), wave.kinds.tolist(), counts.tolist(), strict=True
+            ):
+                rows[place] = values[at : at + count] if kind else None
+                at += count
+        return self._parsed(key, dtype, rows)
+
+    def _parsed(self, key: str, dtype: DType, rows: list[Values | None]) -> Column:
+        """``rows``, with those that the general parser has read."""
         for place, features in self._others.items():
             rows[place] = in_features(features, key, dtype, self._names[place])
-        return Column(rows)
-
-    def _has(self, group: Group, key: str, dtype: DType) -> bool:
-        found = group.type_of(key)
-        if found is not None and found is not dtype:
-            raise _another_type(self._names[group.rows[0]], key, dtype, found.name)
-        return found is not None
+        return Column.of_rows(rows, dtype)
 
 
 class Column:
-    """The values of a feature of several messages: None where it is missing."""
+    """The values of a feature of several messages, one after the other, and how many each has.
 
-    def __init__(self, rows: list[Values | None] | np.ndarray) -> None:
-        self.whole = rows if isinstance(rows, np.ndarray) else None
-        """All of them in a matrix, if there are as many of each."""
-        self.rows: list[Values | None] = list(rows)
+    Where it is missing that number is -1.
+    """
+
+    def __init__(self, flat: np.ndarray, counts: np.ndarray) -> None:
+        self.flat, self.counts = flat, counts
+
+    @classmethod
+    def of_rows(cls, rows: list[Values | None], dtype: DType) -> Column:
+        """That of the values of each message; None where it is missing."""
+        given = [row for row in rows if row is not None]
+        counts = [-1 if row is None else len(row) for row in rows]
+        return cls(joined(given, dtype), np.array(counts, np.int64))
+
+    @property
+    def rows(self) -> list[Values | None]:
+        """The values of each message; None where it is missing."""
+        found: list[Values | None] = []
+        at = 0
+        for count in self.counts.tolist():
+            found.append(None if count < 0 else self.flat[at : at + count])
+            at += max(count, 0)
+        return found
 
 
 def array_of(values: Values, dtype: DType) -> np.ndarray:
@@ -117,7 +181,7 @@ def array_of(values: Values, dtype: DType) -> np.ndarray:
         out = np.empty(len(values), object)
         out[:] = list(values)
         return out
-    return np.array(values, dtype.np_dtype)
+    return np.asarray(values, dtype.np_dtype)
 
 
 def joined(parts: list[Values], dtype: DType) -> np.ndarray:
@@ -132,16 +196,14 @@ def joined(parts: list[Values], dtype: DType) -> np.ndarray:
     return array_of(flat, dtype)
 
 
-def sparse_of(column: Column, dtype: DType) -> list[np.ndarray]:
+def sparse_of(column: Column) -> list[np.ndarray]:
     """The indices, values and shape of a sparse matrix with the rows of ``column``."""
-    rows = column.rows
-    lengths = np.array([0 if row is None else len(row) for row in rows], np.int64)
-    values = joined([row for row in rows if row is not None], dtype)
-    row_of = np.repeat(np.arange(len(rows)), lengths)
+    lengths, values = np.maximum(column.counts, 0), column.flat
+    row_of = np.repeat(np.arange(len(lengths)), lengths)
     starts = np.cumsum(lengths) - lengths
     column_of = np.arange(len(values)) - np.repeat(starts, lengths)
     indices = np.stack([row_of, column_of], axis=1).astype(np.int64)
-    return [indices, values, np.array([len(rows), lengths.max(initial=0)], np.int64)]
+    return [indices, values, np.array([len(lengths), lengths.max(initial=0)], np.int64)]
 
 
 def dense_of(
@@ -153,13 +215,14 @@ def dense_of(
     default: np.ndarray,
 ) -> np.ndarray:
     """The features of one key of several examples, one below the other."""
-    dims, rows, whole = shape.as_list(), column.rows, column.whole
+    dims = shape.as_list()
     if dims and dims[0] is None:
-        return _padded(rows, names, key, dtype, [d or 0 for d in dims[1:]], default)
+        return _padded(column.rows, names, key, dtype, [d or 0 for d in dims[1:]], default)
     wanted = shape.num_elements()
     assert wanted is not None
-    if whole is not None and whole.shape[1] == wanted:
-        return whole.reshape((len(rows), *[d or 0 for d in dims]))
+    if (column.counts == wanted).all():
+        return column.flat.reshape((len(names), *[d or 0 for d in dims]))
+    rows = column.rows
     parts: list[Values] = []
     for row, name in zip(rows, names, strict=True):
         if row is None:

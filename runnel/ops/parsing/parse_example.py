@@ -91,7 +91,7 @@ def parsed_features(
     dense: list[tuple[str, Any, TensorShape, Any]],
 ) -> tuple[list[list[np.ndarray]], list[np.ndarray]]:
     """Sparse features as (indices, values, shape) each, and dense ones."""
-    found = [sparse_of(column(key, dtype), dtype) for key, dtype in sparse]
+    found = [sparse_of(column(key, dtype)) for key, dtype in sparse]
     stacked = [
         dense_of(column(key, dtype), names, key, dtype, shape, np.asarray(default))
         for key, dtype, shape, default in dense
@@ -101,8 +101,8 @@ def parsed_features(
 
 def columns_of(features: list[Any], names: list[str]) -> Callable[[str, DType], Column]:
     """The columns of maps of features."""
-    return lambda key, dtype: Column(
-        [in_features(f, key, dtype, n) for f, n in zip(features, names, strict=True)]
+    return lambda key, dtype: Column.of_rows(
+        [in_features(f, key, dtype, n) for f, n in zip(features, names, strict=True)], dtype
     )
 
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import runnel as tf
-from runnel.ops.parsing.example_layout import groups_of
+from runnel.ops.parsing.example_layout import whole_group
+from runnel.ops.parsing.example_waves import ExampleWaves
 
 train = tf.train
 INT64 = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 200)
@@ -54,7 +55,7 @@ def parsed(contents):
 @given(st.lists(examples(), min_size=1, max_size=3), st.data())
 @settings(deadline=None, max_examples=60)
 def test_many_are_read_as_few(kinds, data):
-    """Fewer than eight alike are read one by one: the same ones in small parts are the oracle."""
+    """Fewer than eight are read one by one: the same ones in small parts are the oracle."""
     contents = data.draw(st.lists(st.sampled_from(kinds), min_size=8, max_size=20))
     whole = parsed(contents)
     few = [parsed(contents[i : i + 4]) for i in range(0, len(contents), 4)]
@@ -71,8 +72,7 @@ def test_numbers_of_every_width(value):
     made = train.Example()
     made.features.feature["b"].int64_list.value.extend([value, 5, value])
     contents = [made.SerializeToString()] * 9
-    groups, others = groups_of(contents)
-    assert len(groups) == 1 and others == []
+    assert whole_group(contents) is not None
     assert parsed(contents)["b"].values.tolist() == [value, 5, value] * 9
 
 
@@ -84,12 +84,53 @@ def test_those_that_differ_in_values_alone_are_one_group():
         made.features.feature["e"].int64_list.value.append(i)
         made.features.feature["f"].bytes_list.value.append(b"%02d" % i)
         contents.append(made.SerializeToString(deterministic=True))
-    groups, others = groups_of(contents)
-    assert len(groups) == 1 and others == []
+    assert whole_group(contents) is not None
     found = parsed(contents)
     assert found["d"].tolist() == [[i, -i] for i in range(20)]
     assert found["e"].tolist() == list(range(20))
     assert found["f"].ravel().tolist() == [b"%02d" % i for i in range(20)]
+
+
+def of_lengths(count):
+    """Messages that differ in the lengths of everything, in one order."""
+    random = np.random.default_rng(0)
+    contents = []
+    for _ in range(count):
+        made = train.Example()
+        feature = made.features.feature
+        feature["a"].float_list.value.extend(random.random(random.integers(0, 90)))
+        feature["b"].int64_list.value.extend(random.integers(-9, 1 << 40, random.integers(0, 9)))
+        feature["c"].bytes_list.value.extend([bytes(n) for n in random.integers(0, 300, 2)])
+        feature["e"].int64_list.value.append(int(random.integers(0, 1 << 60)))
+        contents.append(made.SerializeToString(deterministic=True))
+    return contents
+
+
+OTHERS = of_lengths(9)
+
+
+def test_those_that_differ_in_length_are_read_together():
+    contents = of_lengths(50)
+    assert ExampleWaves(contents).usual.all()
+    found = parsed(contents)
+    made = [train.Example.FromString(content).features.feature for content in contents]
+    for key, field in (("a", "float_list"), ("b", "int64_list"), ("c", "bytes_list")):
+        values = [v for one in made for v in getattr(one[key], field).value]
+        assert found[key].values.tolist() == values
+    assert found["e"].tolist() == [one["e"].int64_list.value[0] for one in made]
+    assert (found["d"] == [0.5, 1.5]).all()
+
+
+def test_an_unusual_message_among_others_is_read_all_the_same():
+    contents = of_lengths(10)
+    # A list of numbers that is not packed, and a key that is written twice: the last one counts.
+    contents[3] = bytes.fromhex("0a0d0a0b0a016212061a0408070808")
+    entry = bytes.fromhex("0a0a0a016512051a030a0105")
+    contents[6] = b"\x0a" + bytes([2 * len(entry)]) + entry * 2
+    found = parsed(contents)
+    alone = [parsed([content]) for content in contents]
+    assert found["b"].values.tolist() == [v for one in alone for v in one["b"].values.tolist()]
+    assert found["e"].tolist() == [one["e"][0] for one in alone]
 
 
 @given(st.data())
@@ -99,10 +140,10 @@ def test_bytes_that_were_changed_are_read_or_refused(data):
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     outcomes = []
-    for count in (1, 9):
+    for contents in ([bytes(content)], [bytes(content)] * 9, [bytes(content), *OTHERS]):
         try:
-            found = parsed([bytes(content)] * count)
+            found = parsed(contents)
             outcomes.append(repr([found["d"][0].tolist(), found["e"][0].tolist()]))
         except tf.errors.InvalidArgumentError:
             outcomes.append("refused")
-    assert outcomes[0] == outcomes[1]
+    assert outcomes[0] == outcomes[1] == outcomes[2]
