@@ -125,6 +125,7 @@ bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (in
 	$(PEER_VENV)/bin/python -m benchmarks.busy_machine $(BUSY_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.cluster $(CLUSTER_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.coordination $(COORDINATION_FLAGS) || status=$$?; \
+	$(PEER_VENV)/bin/python -m benchmarks.collectives $(COORDINATION_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.second_start || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.summaries $(SUMMARY_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.checkpoints $(CHECKPOINT_FLAGS) || status=$$?; \
