@@ -57,8 +57,9 @@ class StepAccount:
     ) -> list[str]:
         seen = [*self._records.values(), *records.values()]
         before = [r.step for r in seen if r.runs and self._restored_at <= r.step_at < began_at]
+        is_first = self._restored_at == 0.0  # others may have made steps before it could tell
         self._restored_at = began_at
-        if not before:
+        if is_first or not before:
             return []
         lost = max(0, max(before) - began)
         self.lost += lost

@@ -49,6 +49,14 @@ def test_a_session_that_begins_from_a_checkpoint_of_an_earlier_job_loses_nothing
     assert account.lost == 0
 
 
+def test_workers_that_were_faster_than_the_chief_when_the_job_began_have_lost_nothing():
+    account = StepAccount(0.0)
+    told = account.observe(
+        {CHIEF: _record(True, 6, 2.0, 6, 2.0, 0), OTHER: _record(False, 0, 1.0, 6, 1.9)}
+    )
+    assert not any("goes on" in text for text in told) and account.lost == 0
+
+
 @settings(deadline=None)
 @given(
     st.booleans(),
