@@ -187,7 +187,10 @@ def run_task(task: Task, settings: Settings) -> float:
     if task.job == "ps":
         server.join()
         return 1.0
-    return train(task, server.target, settings)
+    try:
+        return train(task, server.target, settings)
+    finally:
+        server.stop()
 
 
 def run_here(workers: int, settings: Settings) -> float:
