@@ -25,6 +25,7 @@ LOOP_FLAGS   ?= $(filter --quick,$(BENCH_FLAGS))
 FIRST_FLAGS  ?= $(filter --quick,$(BENCH_FLAGS))
 PLACEMENT_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 VARIABLES_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
+EMBEDDING_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 LENGTHS_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 REPEATED_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 BUSY_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
@@ -121,6 +122,7 @@ bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (in
 	$(PEER_VENV)/bin/python -m benchmarks.placement $(PLACEMENT_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.many_variables $(VARIABLES_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.repeated_structure $(REPEATED_FLAGS) || status=$$?; \
+	$(PEER_VENV)/bin/python -m benchmarks.embeddings $(EMBEDDING_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.varying_lengths $(LENGTHS_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.busy_machine $(BUSY_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.cluster $(CLUSTER_FLAGS) || status=$$?; \

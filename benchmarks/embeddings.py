@@ -1,0 +1,123 @@
+"""Large embeddings and softmaxes over many classes, beside TensorFlow and PyTorch.
+
+`python -m benchmarks.embeddings` measures every row; `--rows tables` only some, `--quick` with
+fewer and shorter rounds. The results go to `benchmarks/results/embeddings.json`.
+"""
+
+from __future__ import annotations
+
+from benchmarks import command
+from benchmarks.interleaving import Spread
+from benchmarks.results import Row, now, samples_of
+from benchmarks.trial import (
+    SUBJECT,
+    Outcome,
+    Program,
+    Settings,
+    Trial,
+    durations,
+    speed_row,
+    thread_notes,
+)
+from benchmarks.workloads.sampled_softmax import EXAMPLES, LENGTH
+
+WORKLOADS = "benchmarks.workloads"
+MILLI = 1e3
+DEADLINE = 300.0
+SHARDS = (1, 4)
+
+
+def tables(settings: Settings) -> list[Row]:
+    """Training a table, whole and in shards."""
+    rows = []
+    for shards in SHARDS:
+        programs: dict[str, Program] = {
+            name: (
+                f"{WORKLOADS}.sharded_embedding:training_step",
+                {"frontend": settings.frontend(name), "shards": shards},
+            )
+            for name in (SUBJECT, "tensorflow")
+        }
+        programs["pytorch"] = (f"{WORKLOADS}.sharded_embedding_torch:training_step", {})
+        with Trial(settings, list(programs), DEADLINE) as trial:
+            outcome = trial.measure(programs, compared="losses")
+        in_shards = f" in {shards} shards" if shards > 1 else ""
+        rows.append(
+            speed_row(
+                f"table_{shards}",
+                f"embedding of 1 M × 64{in_shards}, batch of 4,096 × 16 ids, Adagrad, one step",
+                "ms",
+                outcome,
+                durations(outcome, MILLI),
+                must_show="faster than TensorFlow and PyTorch",
+                at_least={"tensorflow": 1.0, "pytorch": 1.0},
+                notes=thread_notes(outcome),
+            )
+        )
+    return rows
+
+
+def _softmax(settings: Settings, sampled: bool, recurrent: bool) -> Outcome:
+    with Trial(settings, (SUBJECT, "tensorflow"), DEADLINE) as trial:
+        return trial.measure(
+            f"{WORKLOADS}.sampled_softmax:training_step",
+            {"sampled": sampled, "recurrent": recurrent},
+            compared="losses",
+        )
+
+
+def language_model(settings: Settings) -> list[Row]:
+    """The LSTM language model with both softmaxes, and the softmax alone."""
+    rows = []
+    for recurrent, name, what, least in (
+        (False, "softmax", "softmax over 40,000 words alone", 20.0),
+        (True, "language_model", "LSTM of 512 over 40,000 words", 4.0),
+    ):
+        full = _softmax(settings, False, recurrent)
+        few = _softmax(settings, True, recurrent)
+        for outcome, kind in ((full, "full"), (few, "sampled 512")):
+            rows.append(
+                speed_row(
+                    f"{name}_{kind.partition(' ')[0]}",
+                    f"{what}, {kind}, {EXAMPLES * LENGTH} words, one step",
+                    "ms",
+                    outcome,
+                    durations(outcome, MILLI),
+                    must_show="at least 1.5 times TensorFlow" if kind != "full" else "",
+                    at_least={"tensorflow": 1.5} if kind != "full" else {},
+                )
+            )
+        rows.append(_gain(name, what, full, few, least))
+    return rows
+
+
+def _gain(name: str, what: str, full: Outcome, few: Outcome, least: float) -> Row:
+    """How many times faster the sampled softmax makes a step."""
+    times = durations(full, 1.0), durations(few, 1.0)
+    gain: dict[str, Spread] = {
+        contender: times[0][contender].scaled(1 / times[1][contender].median)
+        for contender in times[0]
+        if contender in times[1]
+    }
+    return Row(
+        name=f"{name}_gain",
+        what=f"{what}, full over sampled",
+        unit="times",
+        values=gain,
+        must_show=f"at least {least:g} times",
+        passed=SUBJECT in gain and gain[SUBJECT].median >= least,
+        notes=(*full.failures(), *few.failures()),
+        measured=now(),
+        samples=samples_of(few.measurements),
+    )
+
+
+ROWS = {"tables": tables, "language_model": language_model}
+
+if __name__ == "__main__":
+    command.run(
+        "embeddings",
+        "Large embeddings",
+        ROWS,
+        command.parser_for(ROWS, "Large embeddings and softmaxes over many classes."),
+    )
