@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from runnel.graph.operation import Operation
 from runnel.graph.registry import keyword_only
 from runnel.ops.row_update import RowUpdate
 from runnel.passes.program.kernel_call import fail_now
@@ -34,18 +35,37 @@ def keep_rows_apart(code: Code) -> Code:
 
     Stored are then :class:`RowUpdate` objects in the place of whole values.
     """
-    taken = {*code.outputs}
-    for instruction in code.instructions:
-        taken.update(instruction.args)
-    stored = {slot for _, slot in code.stores} - taken
+    apart = _kept_apart(code)
+    if not apart:
+        return code
     found = [
         instruction._replace(call=_row_call(instruction.node))
-        if instruction.node.op_def.row_kernel is not None
-        and stored.issuperset(_as_tuple(instruction.out))
+        if apart.issuperset(_as_tuple(instruction.out)) and instruction.out != ()
         else instruction
         for instruction in code.instructions
     ]
     return replace(code, instructions=found)
+
+
+def updated_by_rows(code: Code) -> list[Operation]:
+    """The variables of which only rows are updated, each at most once."""
+    apart = _kept_apart(code)
+    return [variable for variable, slot in code.stores if slot in apart]
+
+
+def _kept_apart(code: Code) -> set[int]:
+    """The slots of new values that are updates of rows and that nothing but the variable takes."""
+    taken = {*code.outputs}
+    for instruction in code.instructions:
+        taken.update(instruction.args)
+    stored = {slot for _, slot in code.stores} - taken
+    return {
+        slot
+        for instruction in code.instructions
+        if instruction.node.op_def.row_kernel is not None
+        and stored.issuperset(_as_tuple(instruction.out))
+        for slot in _as_tuple(instruction.out)
+    }
 
 
 def _as_tuple(out: Any) -> tuple[int, ...]:

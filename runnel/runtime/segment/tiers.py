@@ -42,6 +42,7 @@ from runnel.runtime.devices.device_memory import (
 from runnel.runtime.devices.devices import compiles_for_host, xla_device
 from runnel.runtime.interpret.code import Code, Passed, TracedCall, lower, pass_state
 from runnel.runtime.interpret.interpreted_segment import InterpretedSegment
+from runnel.runtime.interpret.row_updates import updated_by_rows
 from runnel.runtime.interpret.segment_state import Reshaped, SegmentState
 from runnel.runtime.interpret.stacked_code import stacked
 from runnel.runtime.interpret.stretch import Stretches
@@ -71,6 +72,7 @@ _SHARE = 0.25
 """What a second of compiling beside the steps costs them, in seconds."""
 _STALL_SECONDS = 0.1
 """For how long the machine may have held up one run of a segment."""
+_LARGE_TABLE_BYTES = 1 << 20
 _TRIAL_RUNS = 10
 """The runs of a new executable after which it is compared with the interpreter."""
 _SLOWER = 1.25
@@ -163,6 +165,7 @@ class SegmentRunner:
         if self._can_interpret and not passes_state:
             stack = partial(stacked, self._code, program, access, self._device)
         self._interpreted = InterpretedSegment(self._code, state, self._first, passes_state, stack)
+        self._row_cells = [task.cell(variable) for variable in updated_by_rows(self._code)]
         self._has_branches = any(structure_of(node) is not None for node in segment.nodes)
         self._may_lack_value = self._has_branches or bool(state.optional)
         loads = [(cell, variable) for cell, _, variable, _ in state.loads]
@@ -388,12 +391,32 @@ class SegmentRunner:
         if executable is not None and executable.lacks_value:
             self._forget(variant)
             executable = None
+        if self._keeps_tables():
+            if executable is not None:
+                self._stay_interpreted(variant, "it changes rows of tables, for many shapes")
+            return None
         if executable is not None or not self._pays(variant):
             return executable
         if self.is_heavy or self._must_compile():
             return self._compile(variant, inputs, context)
         self._begin_compiling(variant, inputs, begin_beside)
         return None
+
+    def _keeps_tables(self) -> bool:
+        """True when large tables are left where the interpreter changes rows of them.
+
+        A segment that updates rows for ever other shapes (those of a shard that each step needs) is
+        not compiled for all of them, and a table that goes from tier to tier is copied each time.
+        So what reads such a table is interpreted too.
+        """
+        if self.is_heavy or self._must_compile():
+            return False
+        if self._row_cells and self._variants.meet_several:
+            for cell in self._row_cells:
+                if getattr(cell.value, "nbytes", 0) >= _LARGE_TABLE_BYTES:
+                    cell.by_rows = True
+            self._row_cells = []
+        return any(cell.by_rows for cell in self.state.load_cells)
 
     def _lacks_value(self, inputs: list[Any]) -> bool:
         """True when something has no value that only an untaken branch would need."""

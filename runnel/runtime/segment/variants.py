@@ -151,6 +151,11 @@ class Variants:
         return len(self._compiled) >= _MANY_SIGNATURES
 
     @property
+    def meet_several(self) -> bool:
+        """True when shapes change: more have come than a last, smaller batch explains."""
+        return len(self._known) > 2
+
+    @property
     def meet_many(self) -> bool:
         """True when there are many signatures: each will come rarely."""
         return len(self._known) >= _MANY_SIGNATURES

@@ -30,7 +30,7 @@ class Cell:
     ``number``, so they cannot deadlock.
     """
 
-    __slots__ = ("held", "writer", "number", "changes_shape")
+    __slots__ = ("held", "writer", "number", "changes_shape", "by_rows")
 
     def __init__(self) -> None:
         self.held: Any = None
@@ -39,6 +39,8 @@ class Cell:
         self.number = next(_cell_numbers)
         self.changes_shape = False
         """True once a step has been prepared that may store a value of another shape."""
+        self.by_rows = False
+        """True once it is known to be changed by rows, in place, by the interpreter."""
 
     @property
     def value(self) -> Any:

@@ -189,3 +189,20 @@ def test_a_step_never_sees_half_of_another_s_update():
             reader.join()
         assert torn and not any(torn)
         assert (sess.run(table) == 199).all()
+
+
+def test_tables_stay_where_their_rows_change_when_each_step_has_other_shapes():
+    ids = tf.placeholder(tf.int64, [None])
+    table = tf.get_variable("table", [ROWS, WIDTH], partitioner=tf.fixed_size_partitioner(2))
+    loss = tf.reduce_sum(tf.square(tf.nn.embedding_lookup(table, ids, "div")))
+    train = tf.train.AdagradOptimizer(0.1).minimize(loss)
+    rng = np.random.default_rng(0)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        for _ in range(6):
+            sess.run(train, {ids: rng.integers(0, ROWS, 500)})
+        cells = [sess._task.cell(part.op) for part in table]
+        assert all(cell.by_rows for cell in cells)
+        before = [cell.value.ctypes.data for cell in cells]
+        sess.run(train, {ids: rng.integers(0, ROWS, 500)})
+        assert [cell.value.ctypes.data for cell in cells] == before
