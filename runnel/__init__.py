@@ -362,6 +362,7 @@ from runnel.ops.space import (
     space_to_batch_nd,
     space_to_depth,
 )
+from runnel.ops.sparse import sets as _sets  # and these
 from runnel.ops.sparse.arithmetic import sparse_add, sparse_maximum, sparse_minimum
 from runnel.ops.sparse.arranging import (
     sparse_reorder,
@@ -371,6 +372,7 @@ from runnel.ops.sparse.arranging import (
     sparse_transpose,
 )
 from runnel.ops.sparse.dense import sparse_tensor_to_dense, sparse_to_dense, sparse_to_indicator
+from runnel.ops.sparse.edit_distance import edit_distance
 from runnel.ops.sparse.masking import sparse_mask
 from runnel.ops.sparse.matmul import sparse_tensor_dense_matmul
 from runnel.ops.sparse.merging import sparse_merge
@@ -403,6 +405,7 @@ from runnel.ops.spectral.fourier import fft, fft2d, fft3d, ifft, ifft2d, ifft3d
 from runnel.ops.splitting import split, unstack
 from runnel.ops.strided_slice import strided_slice
 from runnel.ops.string_join import string_join
+from runnel.ops.strings import feature_crosses as _crosses  # so that they are registered
 from runnel.ops.strings import unicode as _unicode  # so that it is registered
 from runnel.ops.strings.characters import string_strip, substr
 from runnel.ops.strings.conversions import as_string, decode_base64, encode_base64, string_to_number
@@ -545,6 +548,7 @@ _LAZY = {
     "losses": "runnel.losses",
     "metrics": "runnel.metrics",
     "python_io": "runnel.python_io",
+    "sets": "runnel.sets",
     "signal": "runnel.signal",
     "sparse": "runnel.sparse",
     "spectral": "runnel.spectral",

@@ -32,12 +32,16 @@ from runnel.ops.sparse.reducing import sparse_softmax as softmax
 from runnel.ops.sparse_segments import sparse_segment_mean as segment_mean
 from runnel.ops.sparse_segments import sparse_segment_sqrt_n as segment_sqrt_n
 from runnel.ops.sparse_segments import sparse_segment_sum as segment_sum
+from runnel.ops.strings.feature_crosses import sparse_cross as cross
+from runnel.ops.strings.feature_crosses import sparse_cross_hashed as cross_hashed
 
 __all__ = [
     "SparseConditionalAccumulator",
     "SparseTensor",
     "add",
     "concat",
+    "cross",
+    "cross_hashed",
     "expand_dims",
     "eye",
     "fill_empty_rows",

@@ -62,6 +62,7 @@ NAMESPACES = [
     "saved_model.utils",
     "ragged",
     "random",
+    "sets",
     "signal",
     "sparse",
     "spectral",

@@ -291,3 +291,33 @@ def test_both_refuse(name):
         refusal = pytest.raises((tf.errors.InvalidArgumentError, ValueError))
         with tf.Graph().as_default(), tf.Session() as sess, refusal:
             sess.run(REFUSED[name](tf))
+
+
+CROSSED = {
+    "crosses": lambda tf: [
+        tf.sparse.cross([tf.constant([["a"], ["b"]]), tf.constant([["x", "y"], ["z", "w"]])]),
+        tf.sparse.cross([tf.sparse.from_dense([["x", ""], ["z", "w"]]), tf.constant([[1], [2]])]),
+        tf.sparse.cross_hashed(
+            [tf.constant([["a"], ["b"]]), tf.constant([["x", "y"], ["z", "w"]])]
+        ),
+        tf.sparse.cross_hashed([tf.constant([[1], [-2]]), tf.constant([["x"], ["z"]])], 100),
+        tf.sparse.cross_hashed([tf.constant([[1], [2]]), tf.constant([[3], [4]])], 7, hash_key=11),
+    ],
+    "sets": lambda tf: [
+        tf.sets.union([[1, 2], [3, 3]], [[2, 4], [5, 3]]),
+        tf.sets.difference([[1, 2], [3, 3]], tf.sparse.from_dense([[2, 4], [5, 3]])),
+        tf.sets.difference([[1, 2], [3, 3]], [[2, 4], [5, 3]], aminusb=False),
+        tf.sets.set_intersection(tf.sparse.from_dense([[1, 2], [3, 3]]), [[2, 4], [5, 3]]),
+        tf.sets.size(tf.sparse.from_dense([["a", "b"], ["c", "c"]])),
+    ],
+    "distances": lambda tf: [
+        tf.edit_distance(tf.sparse.from_dense(a), tf.sparse.from_dense(b), normalize=normalize)
+        for a, b in (([["a", "b", ""]], [["a", "c", "d"]]), ([[1, 2], [0, 0]], [[0, 0], [3, 0]]))
+        for normalize in (True, False)
+    ],
+}
+
+
+@pytest.mark.parametrize("name", CROSSED)
+def test_crosses_sets_and_distances_are_the_same(name):
+    assert_same_fetches(CROSSED[name])

@@ -104,3 +104,41 @@ for name in ("Sum", "Mean", "SqrtN"):
     EXAMPLES[f"SparseSegment{name}"] = call(DATA, [0, 3, 1], [0, 0, 2])
     EXAMPLES[f"SparseSegment{name}WithNumSegments"] = call(DATA, [0, 3, 1], [0, 0, 2], 5)
     EXAMPLES[f"SparseSegment{name}Grad"] = call(DATA[:3], [0, 3, 0], [0, 0, 2], 5)
+
+WORDS = np.array([b"a", b"bb", b"a"], object)
+GROUPS = ints(0, 0, 0, 1, 1, 0).reshape(3, 2)
+COUNTS = np.array([5, 7, 9], np.int64)
+TWO = ints(2, 2)
+GRID = np.array([[1, 2, 3], [4, 4, 5]], np.int64)
+CROSSED = (
+    *(Inputs([GROUPS, GROUPS]), Inputs([WORDS, COUNTS]), Inputs([TWO, TWO])),
+    Inputs([GRID]),
+)
+KEY = 0xDECAFCAFFE
+EXAMPLES |= {
+    "EditDistance": [
+        call(PLACES, VALUES, SHAPE, OTHER, MORE, SHAPE),
+        call(GROUPS, WORDS, TWO, GROUPS[:2], WORDS[1:], TWO, normalize=False),
+    ],
+    "DenseToDenseSetOperation": [
+        call(GRID, GRID[::-1] - 1, set_operation=name)
+        for name in ("a-b", "b-a", "intersection", "union")
+    ],
+    "DenseToSparseSetOperation": call(GRID, GROUPS, COUNTS - 4, TWO, set_operation="union"),
+    "SparseToSparseSetOperation": [
+        call(GROUPS, WORDS, TWO, GROUPS[1:], WORDS[1:], TWO, set_operation="a-b"),
+        call(GROUPS, COUNTS, TWO, GROUPS, COUNTS % 7, TWO, set_operation="union"),
+    ],
+    "SetSize": call(GROUPS, WORDS, TWO),
+    "SparseCross": [
+        call(
+            *CROSSED,
+            hashed_output=hashed,
+            num_buckets=buckets,
+            hash_key=KEY,
+            internal_type=9,
+            out_type=kind,
+        )
+        for hashed, buckets, kind in ((False, 0, 7), (True, 1000, 9), (True, 0, 9))
+    ],
+}
