@@ -1,5 +1,6 @@
 """runnel: TensorFlow's dataflow system, built anew on XLA. ``import runnel as tf``."""
 
+import builtins as _builtins
 from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
 from typing import Any as _Any
@@ -25,6 +26,20 @@ from runnel.autodiff.gradients import (
     gradients,
 )
 from runnel.autodiff.hessians import hessians
+from runnel.behaviour import (
+    control_flow_v2_enabled,
+    disable_control_flow_v2,
+    disable_eager_execution,
+    disable_tensor_equality,
+    disable_v2_behavior,
+    disable_v2_tensorshape,
+    enable_control_flow_v2,
+    enable_eager_execution,
+    enable_tensor_equality,
+    enable_v2_behavior,
+    enable_v2_tensorshape,
+    executing_eagerly,
+)
 from runnel.control_flow.conditional import case, cond
 from runnel.control_flow.functional import foldl, foldr, map_fn, scan
 from runnel.control_flow.loop import while_loop
@@ -32,6 +47,7 @@ from runnel.control_flow.tensor_array import TensorArray
 from runnel.graph import errors
 from runnel.graph.apply import apply_op
 from runnel.graph.collections import GraphKeys
+from runnel.graph.constant_value import constant_value as get_static_value
 from runnel.graph.conversion import (
     convert_n_to_tensor,
     convert_to_tensor,
@@ -258,6 +274,12 @@ from runnel.ops.files import matching_files, read_file, write_file
 from runnel.ops.fill import fill, ones, ones_like, zeros, zeros_like
 from runnel.ops.gather import batch_gather, gather, gather_nd
 from runnel.ops.gather_tree import gather_tree_op as _gather_tree_op  # so that it is registered
+from runnel.ops.histogram import (
+    confusion_matrix,
+    histogram_fixed_width,
+    histogram_fixed_width_bins,
+    unravel_index,
+)
 from runnel.ops.image import scale_and_translate as _scale  # graphs of TensorFlow 2 have it
 from runnel.ops.image.patches import extract_image_patches, extract_volume_patches
 from runnel.ops.indexing import newaxis
@@ -339,8 +361,10 @@ from runnel.ops.scatter_nd import (
 from runnel.ops.searching import repeat, searchsorted
 from runnel.ops.segments import (
     unsorted_segment_max,
+    unsorted_segment_mean,
     unsorted_segment_min,
     unsorted_segment_prod,
+    unsorted_segment_sqrt_n,
     unsorted_segment_sum,
 )
 from runnel.ops.selection import where, where_v2
@@ -476,6 +500,19 @@ from runnel.variables.variable_scope import (
     variable_scope,
 )
 
+tensor_scatter_nd_add = tensor_scatter_add
+tensor_scatter_nd_sub = tensor_scatter_sub
+tensor_scatter_nd_update = tensor_scatter_update
+no_gradient = NoGradient
+OpError = errors.OpError
+
+
+def is_tensor(x: _Any) -> _builtins.bool:
+    """True for a tensor, a variable, or a sparse or ragged tensor."""
+    kinds = (Tensor, Variable, SparseTensor, RaggedTensor, IndexedSlices)
+    return isinstance(x, kinds) or hasattr(x, "_as_graph_element")
+
+
 for _namespace in (globals(), vars(math)):
     _make_aware(_namespace)
 
@@ -513,6 +550,8 @@ _LAZY = {
     "config": "runnel.config",
     "contrib": "runnel.contrib",
     "data": "runnel.data",
+    "dtypes": "runnel.dtypes",
+    "nest": "runnel.nest",
     "datasets": "runnel.datasets",
     "debug": "runnel.debug",
     "distribute": "runnel.distribute",

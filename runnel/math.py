@@ -48,6 +48,7 @@ from runnel.ops.elementwise import (
     square,
     tanh,
 )
+from runnel.ops.histogram import confusion_matrix
 from runnel.ops.l2 import l2_normalize
 from runnel.ops.moments import zero_fraction
 from runnel.ops.reduce_functions import (
@@ -67,8 +68,10 @@ from runnel.ops.reduce_functions import (
 from runnel.ops.rounding import ceil, floor, is_finite, is_inf, is_nan, rint, round
 from runnel.ops.segments import (
     unsorted_segment_max,
+    unsorted_segment_mean,
     unsorted_segment_min,
     unsorted_segment_prod,
+    unsorted_segment_sqrt_n,
     unsorted_segment_sum,
 )
 from runnel.ops.softmax import log_softmax, softmax
@@ -103,6 +106,7 @@ __all__ = [
     "atanh",
     "bincount",
     "ceil",
+    "confusion_matrix",
     "conj",
     "cos",
     "cosh",
@@ -193,8 +197,10 @@ __all__ = [
     "top_k",
     "truediv",
     "unsorted_segment_max",
+    "unsorted_segment_mean",
     "unsorted_segment_min",
     "unsorted_segment_prod",
+    "unsorted_segment_sqrt_n",
     "unsorted_segment_sum",
     "xdivy",
     "xlog1py",

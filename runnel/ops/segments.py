@@ -10,6 +10,8 @@ import numpy as np
 
 from runnel.graph import dtypes
 from runnel.graph.constant_value import constant_value
+from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.graph import name_scope
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.registry import OpDef, get_op_def, register_op
 from runnel.graph.shapes import Dims, compatible_dims, format_dims
@@ -160,6 +162,39 @@ def unsorted_segment_sum(
         >>> tf.math.unsorted_segment_sum([1, 2, 3], [0, 1, 0], 2)  # [4, 2]
     """
     return unsorted_segment_sum_op(data, segment_ids, num_segments, name=name)
+
+
+def _segment_counts(data: Tensor, segment_ids: Any, num_segments: Any) -> Tensor:
+    """How many slices each segment has, at least 1, in the shape of the sums."""
+    ids = convert_to_tensor(segment_ids, name="segment_ids")
+    ones = get_op_def("OnesLike")(get_op_def("Cast")(ids, DstT=data.dtype.base_dtype))
+    counts = unsorted_segment_sum_op(ones, ids, num_segments)
+    counts = get_op_def("Maximum")(counts, get_op_def("OnesLike")(counts))
+    if data.dims is None or ids.dims is None:
+        raise ValueError("The ranks of data and segment_ids must be known")
+    for _ in range(len(data.dims) - len(ids.dims)):
+        counts = get_op_def("ExpandDims")(counts, -1)
+    return counts
+
+
+def unsorted_segment_mean(
+    data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
+) -> Tensor:
+    """The means of the slices of each segment; zeros for an empty one."""
+    with name_scope(name, "UnsortedSegmentMean", [data, segment_ids, num_segments]):
+        data = convert_to_tensor(data)
+        total: Any = unsorted_segment_sum(data, segment_ids, num_segments)
+        return total / _segment_counts(data, segment_ids, num_segments)
+
+
+def unsorted_segment_sqrt_n(
+    data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
+) -> Tensor:
+    """The sums of each segment divided by the root of how many there are."""
+    with name_scope(name, "UnsortedSegmentSqrtN", [data, segment_ids, num_segments]):
+        data = convert_to_tensor(data)
+        total: Any = unsorted_segment_sum(data, segment_ids, num_segments)
+        return total / get_op_def("Sqrt")(_segment_counts(data, segment_ids, num_segments))
 
 
 def unsorted_segment_prod(

@@ -153,3 +153,10 @@ EXAMPLES["Const"] = [
 EXAMPLES["Placeholder"] = lambda _: placeholder
 EXAMPLES["PlaceholderWithDefault"] = call([1.0, 2.0], shape=[None])
 EXAMPLES["NoOp"] = lambda _: no_op
+EXAMPLES |= {
+    "UnravelIndex": call([2, 5, 7], [3, 3]),
+    "HistogramFixedWidth": [
+        call([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], 5),
+        call([0, 3, 7, 9], [0, 8], 4, dtype=9),
+    ],
+}

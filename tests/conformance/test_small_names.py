@@ -1,0 +1,47 @@
+"""Small functions of TensorFlow's, compared with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+
+from tests.conformance.same_fetches import assert_same_fetches  # noqa: E402
+from tests.conformance.side_by_side import compare  # noqa: E402
+
+DATA = np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
+
+PROGRAMS = {
+    "counts": lambda tf: [
+        tf.confusion_matrix([1, 2, 4], [2, 2, 4]),
+        tf.confusion_matrix([1, 0], [1, 1], 3, tf.float32, weights=[0.5, 2.0]),
+        tf.histogram_fixed_width([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5),
+        tf.histogram_fixed_width_bins([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5),
+        tf.unravel_index([2, 5, 7], [3, 3]),
+    ],
+    "places": lambda tf: [
+        tf.tensor_scatter_nd_update([1, 2, 3], [[0]], [9]),
+        tf.tensor_scatter_nd_add([1, 2, 3], [[0], [0]], [9, 1]),
+        tf.tensor_scatter_nd_sub([1, 2, 3], [[2]], [9]),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_values_are_the_same(name):
+    assert_same_fetches(PROGRAMS[name])
+
+
+def test_means_of_segments():
+    def build(tf: Any, x: Any) -> list[Any]:
+        ids = [0, 2, 2, -1, 0]
+        return [
+            tf.unsorted_segment_mean(x, ids, 4),
+            tf.math.unsorted_segment_sqrt_n(x, ids, 4),
+            tf.unsorted_segment_mean(x, [[0, 1], [1, 1], [2, 0], [0, 0], [2, 2]], 3),
+        ]
+
+    compare(build, DATA)
