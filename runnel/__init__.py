@@ -431,6 +431,7 @@ from runnel.ops.strided_slice import strided_slice
 from runnel.ops.string_join import string_join
 from runnel.ops.strings import feature_crosses as _crosses  # so that they are registered
 from runnel.ops.strings import unicode as _unicode  # so that it is registered
+from runnel.ops.strings import unicode_characters as _characters  # and these
 from runnel.ops.strings.characters import string_strip, substr
 from runnel.ops.strings.conversions import as_string, decode_base64, encode_base64, string_to_number
 from runnel.ops.strings.hash_buckets import (

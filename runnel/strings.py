@@ -13,11 +13,20 @@ from runnel.ops.strings.hash_buckets import string_to_hash_bucket_fast as to_has
 from runnel.ops.strings.hash_buckets import string_to_hash_bucket_strong as to_hash_bucket_strong
 from runnel.ops.strings.regular_expressions import regex_full_match, regex_replace
 from runnel.ops.strings.splitting import reduce_join, unsorted_segment_join
+from runnel.ops.strings.splitting import string_bytes_split as bytes_split
 from runnel.ops.strings.splitting import string_split_v2 as split
 from runnel.ops.strings.unicode import unicode_transcode
+from runnel.ops.strings.unicode_characters import (
+    unicode_decode,
+    unicode_decode_with_offsets,
+    unicode_encode,
+    unicode_split,
+    unicode_split_with_offsets,
+)
 
 __all__ = [
     "as_string",
+    "bytes_split",
     "join",
     "length",
     "lower",
@@ -31,6 +40,11 @@ __all__ = [
     "to_hash_bucket_fast",
     "to_hash_bucket_strong",
     "to_number",
+    "unicode_decode",
+    "unicode_decode_with_offsets",
+    "unicode_encode",
+    "unicode_split",
+    "unicode_split_with_offsets",
     "unicode_transcode",
     "unsorted_segment_join",
     "upper",

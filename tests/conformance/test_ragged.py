@@ -152,6 +152,19 @@ MAKING: dict[str, Callable[[Any], list[Any]]] = {
         tf.rank(tf.ragged.constant(DEEP)),
     ],
 }
+MAKING["strings"] = lambda tf: [
+    tf.strings.split(["a b", "", "c"], result_type="RaggedTensor"),
+    tf.string_split(["a b", "", "c"], result_type="RaggedTensor"),
+    tf.strings.bytes_split(["ab", "", "c"]),
+    tf.strings.bytes_split("ab"),
+    tf.strings.unicode_decode(["aä", "", "x"], "UTF-8"),
+    tf.strings.unicode_decode("aä", "UTF-8"),
+    tf.strings.unicode_decode([["aä"], ["b"]], "UTF-8"),
+    tf.strings.unicode_split(["aä", "", "x"], "UTF-8"),
+    *tf.strings.unicode_split_with_offsets(["aä€x"], "UTF-8"),
+    tf.strings.unicode_encode(tf.ragged.constant([[97, 228], [], [98]]), "UTF-8"),
+    tf.strings.unicode_encode([97, 228], "UTF-8"),
+]
 KEYS = [
     (ROWS, 0),
     (ROWS, -1),

@@ -11,8 +11,11 @@ from runnel.graph.constant_value import constant_value
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import string
 from runnel.graph.errors import InvalidArgumentError
+from runnel.graph.graph import name_scope
 from runnel.graph.operation import Tensor
 from runnel.graph.sparse_tensor import SparseTensor
+from runnel.ops.array_shape import reshape
+from runnel.ops.ragged.ragged_tensor import RaggedTensor
 from runnel.ops.strings.texts import encoded, string_op
 
 _PARTS = "indices: int64, values: string, shape: int64"
@@ -183,17 +186,17 @@ def string_split(
     result_type: str = "SparseTensor",
     input: Any = None,  # noqa: A002 (TensorFlow's name)
     name: str | None = None,
-) -> SparseTensor:
+) -> Any:
     """The parts of each string of a vector, split at each character of ``sep`` (a blank).
 
     Example:
         >>> tf.string_split(["a b", "c"])  # "a" and "b" in the first row, "c" in the second
     """
-    _require_sparse(result_type)
     texts = convert_to_tensor(input if source is None else source, string)
     marks = sep if delimiter is None else delimiter
     marks = " " if marks is None else marks
-    return SparseTensor(*split_op(texts, marks, skip_empty=skip_empty, name=name))
+    parts = SparseTensor(*split_op(texts, marks, skip_empty=skip_empty, name=name))
+    return _in_form(parts, result_type)
 
 
 def string_split_v2(
@@ -203,24 +206,44 @@ def string_split_v2(
     result_type: str = "SparseTensor",
     source: Any = None,
     name: str | None = None,
-) -> SparseTensor:
+) -> Any:
     """The parts of each string of a vector, split as Python's ``str.split`` does.
 
     Example:
         >>> tf.strings.split(["a,,b"], sep=",")  # "a", "" and "b"
     """
-    _require_sparse(result_type)
     texts = convert_to_tensor(source if input is None else input, string)
     separator = "" if sep is None else sep
-    return SparseTensor(*split_v2_op(texts, separator, maxsplit=maxsplit, name=name))
+    parts = SparseTensor(*split_v2_op(texts, separator, maxsplit=maxsplit, name=name))
+    return _in_form(parts, result_type)
 
 
-def _require_sparse(result_type: str) -> None:
-    if result_type != "SparseTensor":
+def _in_form(parts: SparseTensor, result_type: str) -> Any:
+    """The parts of strings as a SparseTensor or a RaggedTensor."""
+    if result_type == "SparseTensor":
+        return parts
+    if result_type != "RaggedTensor":
         raise ValueError(
-            f"The result of splitting strings is a SparseTensor; result_type={result_type!r} is "
-            "not available."
+            f"result_type must be 'SparseTensor' or 'RaggedTensor', not {result_type!r}"
         )
+    rows = parts.indices[:, 0]
+    return RaggedTensor.from_value_rowids(parts.values, rows, parts.dense_shape[0], validate=False)
+
+
+def string_bytes_split(input: Any, name: str | None = None) -> Any:  # noqa: A002
+    """The bytes of each string, as strings of one byte: a ragged tensor.
+
+    Example:
+        >>> tf.strings.bytes_split(["ab", "c"])  # [["a", "b"], ["c"]]
+    """
+    with name_scope(name, "StringsByteSplit", []):
+        texts = convert_to_tensor(input, string)
+        if texts.dims is None or len(texts.dims) > 1:
+            raise ValueError(f"bytes_split takes a string or a vector of them, not {texts.shape}")
+        is_single = not texts.dims
+        parts = split_op(reshape(texts, [-1]), "", skip_empty=False)
+        rows = _in_form(SparseTensor(*parts), "RaggedTensor")
+        return rows.values if is_single else rows
 
 
 def reduce_join(

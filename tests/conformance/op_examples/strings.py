@@ -108,3 +108,20 @@ EXAMPLES = {
         ),
     ],
 }
+MIXED = texts("aä€😀\n".encode(), b"", b"x\xffy\xc3")
+NUMBERS = np.array([97, 228, 0x1F600, 98, 0x110000], np.int32)
+EXAMPLES |= {
+    "UnicodeDecode": [
+        call(MIXED, input_encoding="UTF-8"),
+        call(MIXED, input_encoding="UTF-8", errors="ignore", replace_control_characters=True),
+        call(texts("aä😀".encode("utf-16-be")), input_encoding="UTF-16-BE"),
+    ],
+    "UnicodeDecodeWithOffsets": [
+        call(MIXED, input_encoding="UTF-8"),
+        call(MIXED, input_encoding="UTF-8", replacement_char=63, replace_control_characters=True),
+    ],
+    "UnicodeEncode": [
+        call(NUMBERS, np.array([0, 2, 2, 5], np.int64), output_encoding="UTF-8"),
+        call(NUMBERS, np.array([0, 5], np.int64), output_encoding="UTF-16-BE", errors="ignore"),
+    ],
+}
