@@ -27,8 +27,12 @@ ORIGIN = "_origin"
 _LATER_ATTRIBUTES = frozenset(
     ("grad_a", "grad_b", "grad_x", "grad_y", "debug_name", "allowed_devices")
     + ("bad_indices_policy", "explicit_paddings", "exponential_avg_factor", "index_type")
-    + ("allow_missing_files", "multiply_linear_by_lr", "shape_type")
+    + ("allow_missing_files", "multiply_linear_by_lr", "shape_type", "metadata", "is_files")
+    + ("stop_on_empty_dataset", "log_warning", "force_synchronous", "buffer_size_min")
+    + ("replicate_on_split", "use_default_device", "Tsegmentids", "sparse_gradient", "Tk")
 )
+_LATER_OF = {("AssignVariableOp", "validate_shape"), ("InitializeTableFromTextFileV2", "offset")}
+"""The same, of operations whose attribute others had before."""
 
 
 def operation_to_node_def(op: Operation, add_shapes: bool = False) -> Any:
@@ -116,7 +120,8 @@ def write_node(
     declared = op_def.attributes
     for key, value in attrs.items():
         attribute = declared.get(key)
-        if key in _LATER_ATTRIBUTES and attribute is not None and value == attribute.default:
+        is_later = key in _LATER_ATTRIBUTES or (op_def.name, key) in _LATER_OF
+        if is_later and attribute is not None and value == attribute.default:
             continue
         try:
             if attribute is not None:

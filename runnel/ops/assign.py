@@ -57,8 +57,6 @@ def update(
         return result if read_value else result.op
     *places, value = inputs
     replaces = by_handle is state.assign_handle_op
-    if replaces and ref.shape.is_fully_defined():
-        attrs["validate_shape"] = True
     with ref._update_scope(may_initialize=replaces):
         op = by_handle(handle, *places, convert_to_tensor(value, ref.dtype), name=name, **attrs)
     return ref._lazy_read(op) if read_value else op

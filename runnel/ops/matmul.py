@@ -97,17 +97,17 @@ def _(op, grad):
     a, b = (conjugate(x) for x in op.inputs)
     transpose_a, transpose_b = op.attrs["transpose_a"], op.attrs["transpose_b"]
     if not transpose_a and not transpose_b:
-        grad_a = matmul_op(grad, b, transpose_b=True, grad_a=True)
-        grad_b = matmul_op(a, grad, transpose_a=True, grad_b=True)
+        grad_a = matmul_op(grad, b, transpose_b=True)
+        grad_b = matmul_op(a, grad, transpose_a=True)
     elif not transpose_a:
-        grad_a = matmul_op(grad, b, grad_a=True)
-        grad_b = matmul_op(grad, a, transpose_a=True, grad_b=True)
+        grad_a = matmul_op(grad, b)
+        grad_b = matmul_op(grad, a, transpose_a=True)
     elif not transpose_b:
-        grad_a = matmul_op(b, grad, transpose_b=True, grad_a=True)
-        grad_b = matmul_op(a, grad, grad_b=True)
+        grad_a = matmul_op(b, grad, transpose_b=True)
+        grad_b = matmul_op(a, grad)
     else:
-        grad_a = matmul_op(b, grad, transpose_a=True, transpose_b=True, grad_a=True)
-        grad_b = matmul_op(grad, a, transpose_a=True, transpose_b=True, grad_b=True)
+        grad_a = matmul_op(b, grad, transpose_a=True, transpose_b=True)
+        grad_b = matmul_op(grad, a, transpose_a=True, transpose_b=True)
     return [grad_a, grad_b]
 
 
@@ -175,17 +175,17 @@ def _batched_gradient(op: Any, grad: Tensor) -> list[Tensor | None]:
     adj_x, adj_y = op.attrs["adj_x"], op.attrs["adj_y"]
     multiply: OpDef = op.op_def
     if not adj_x and not adj_y:
-        grad_x = multiply(grad, y, adj_y=True, grad_x=True)
-        grad_y = multiply(x, grad, adj_x=True, grad_y=True)
+        grad_x = multiply(grad, y, adj_y=True)
+        grad_y = multiply(x, grad, adj_x=True)
     elif not adj_x:
-        grad_x = multiply(grad, y, grad_x=True)
-        grad_y = multiply(grad, x, adj_x=True, grad_y=True)
+        grad_x = multiply(grad, y)
+        grad_y = multiply(grad, x, adj_x=True)
     elif not adj_y:
-        grad_x = multiply(y, grad, adj_y=True, grad_x=True)
-        grad_y = multiply(x, grad, grad_y=True)
+        grad_x = multiply(y, grad, adj_y=True)
+        grad_y = multiply(x, grad)
     else:
-        grad_x = multiply(y, grad, adj_x=True, adj_y=True, grad_x=True)
-        grad_y = multiply(grad, x, adj_x=True, adj_y=True, grad_y=True)
+        grad_x = multiply(y, grad, adj_x=True, adj_y=True)
+        grad_y = multiply(grad, x, adj_x=True, adj_y=True)
     return unbroadcast_batch(x, y, grad_x, grad_y)
 
 

@@ -318,8 +318,10 @@ class _Lowering:
         return [info for info in infos if not info.dtype.is_ref_dtype]
 
     def _assigned_dims(self, node: Node) -> Dims:
-        """The shape that an assignment must respect, if any."""
-        if not node.op_def.overwrites or not node.attrs.get("validate_shape", True):
+        """The shape that an assignment must respect, if any: only a reference can be let off."""
+        if not node.op_def.overwrites:
+            return None
+        if node.op_def.takes_reference and not node.attrs.get("validate_shape", True):
             return None
         variable = self.state.variable_of[node.inputs[node.op_def.overwrites[0]]]
         return variable.attrs["shape"]._dims
