@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,8 @@ from runnel.graph.graph import get_default_graph
 from runnel.summary.summaries import scalar
 from runnel.train.checkpoint_hook import CheckpointSaverHook, CheckpointSaverListener
 from runnel.train.global_step import get_global_step
-from runnel.train.hooks import LoggingTensorHook, NanTensorHook
+from runnel.train.hooks import LoggingTensorHook, NanTensorHook, StopAtStepHook
+from runnel.train.progress_hook import ProgressHook
 from runnel.train.saver import Saver
 from runnel.train.session_run_hook import SessionRunHook
 from runnel.train.training_session import MonitoredTrainingSession
@@ -37,6 +39,10 @@ def run_training(
     if config.log_step_count_steps:
         shown = {"loss": spec.loss, "step": get_global_step()}
         worker_hooks.append(LoggingTensorHook(shown, every_n_iter=config.log_step_count_steps))
+        if sys.stderr.isatty():
+            stops = [hook for hook in hooks if isinstance(hook, StopAtStepHook)]
+            end = (lambda: stops[0].last_step) if stops else None
+            worker_hooks.append(ProgressHook(spec.loss, end))
     worker_hooks += spec.training_hooks
     _add_saver(spec, config)
     chief_hooks = list(spec.training_chief_hooks)

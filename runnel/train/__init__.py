@@ -93,6 +93,7 @@ from runnel.train.monitored_session import MonitoredSession, SingularMonitoredSe
 from runnel.train.moving_averages import ExponentialMovingAverage
 from runnel.train.optimizer import Optimizer
 from runnel.train.profiler_hook import ProfilerHook
+from runnel.train.progress_hook import ProgressHook
 from runnel.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
 from runnel.train.rmsprop import RMSPropOptimizer
 from runnel.train.safetensors_export import save_safetensors
@@ -155,6 +156,7 @@ __all__ = [
     "NewCheckpointReader",
     "Optimizer",
     "ProfilerHook",
+    "ProgressHook",
     "ProximalAdagradOptimizer",
     "ProximalGradientDescentOptimizer",
     "QueueRunner",

@@ -144,6 +144,11 @@ class StopAtStepHook(SessionRunHook):
         self._num_steps = num_steps
         self._last_step = last_step
 
+    @property
+    def last_step(self) -> int | None:
+        """Where it stops; None while no session has begun, if that decides."""
+        return self._last_step
+
     def begin(self) -> None:
         self._global_step = require_global_step("StopAtStepHook")
 

@@ -21,6 +21,7 @@ from runnel.summary.summaries import merge_all
 from runnel.train.coordinator import Coordinator, LooperThread
 from runnel.train.global_step import get_global_step
 from runnel.train.global_step import global_step as value_of
+from runnel.train.progress_hook import ProgressLine
 from runnel.train.saver import Saver
 from runnel.train.scaffold import Scaffold
 from runnel.train.session_manager import SessionManager
@@ -375,11 +376,16 @@ def basic_train_loop(
     Example:
         >>> tf.train.basic_train_loop(sv, lambda sess: sess.run(train_op))
     """
+    line = ProgressLine()
     while True:
         try:
             with supervisor.managed_session(master) as sess:
+                shows = line.on_terminal and supervisor.global_step is not None
                 while not supervisor.should_stop():
                     train_step_fn(sess, *(args or ()), **(kwargs or {}))
+                    if shows and (line.is_due() or supervisor.should_stop()):
+                        line.show(value_of(sess, supervisor.global_step), None)
+            line.close()
             return
         except errors.AbortedError as error:
             logger.info("A session was lost; another one goes on: %s", error)

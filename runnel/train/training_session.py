@@ -14,7 +14,7 @@ from runnel.distributed.progress_record import VARIABLE
 from runnel.train.checkpoint_hook import CheckpointSaverHook
 from runnel.train.hooks import StepCounterHook, SummarySaverHook
 from runnel.train.monitored_session import MonitoredSession
-from runnel.train.progress_hook import ProgressHook
+from runnel.train.reporting_hook import ReportingHook
 from runnel.train.scaffold import Scaffold
 from runnel.train.session_creators import ChiefSessionCreator, WorkerSessionCreator
 from runnel.train.session_run_hook import SessionRunHook
@@ -99,7 +99,7 @@ def MonitoredTrainingSession(  # noqa: N802 (TensorFlow's name)
     folder = None if checkpoint_dir is None else os.fsdecode(os.fspath(checkpoint_dir))
     progress = os.environ.get(VARIABLE)
     if progress:
-        all_hooks.insert(0, ProgressHook(progress, is_chief, folder))
+        all_hooks.insert(0, ReportingHook(progress, is_chief, folder))
     if not is_chief:
         worker = WorkerSessionCreator(scaffold, master, config, max_wait_secs)
         return _TrainingSession(worker, all_hooks, stop_grace_period_secs)
