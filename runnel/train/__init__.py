@@ -114,6 +114,7 @@ from runnel.train.session_run_hook import (
 from runnel.train.supervisor import Supervisor, basic_train_loop
 from runnel.train.sync_replicas import SyncReplicasOptimizer
 from runnel.train.training_session import MonitoredTrainingSession
+from runnel.train.vocabulary_remap import VocabInfo
 
 __all__ = [
     "AdadeltaOptimizer",
@@ -180,6 +181,7 @@ __all__ = [
     "SummarySaverHook",
     "Supervisor",
     "SyncReplicasOptimizer",
+    "VocabInfo",
     "WorkerSessionCreator",
     "add_queue_runner",
     "assert_global_step",

@@ -17,6 +17,7 @@ from runnel.ops.checkpoints import restore_v2_op
 from runnel.ops.constants import constant
 from runnel.train.checkpoint_state import latest_checkpoint
 from runnel.train.saveable import SaveableObject, all_saveables
+from runnel.train.vocabulary_remap import initialize_remapped
 from runnel.variables.partitioned_variable import PartitionedVariable
 from runnel.variables.variable import Variable
 from runnel.variables.variable_store import default_variable_store
@@ -187,10 +188,10 @@ def warm_start(
     """Has the trainable variables whose names match be initialised from a checkpoint.
 
     ``vars_to_warm_start`` is a regular expression, a list of them or of variables, or None for none
-    but those that are named elsewhere. ``var_name_to_prev_var_name`` tells names that were others.
+    but those that are named elsewhere. ``var_name_to_prev_var_name`` tells names that were others,
+    ``var_name_to_vocab_info`` whose rows are for words that may stand elsewhere: a ``VocabInfo``.
     """
-    if var_name_to_vocab_info:
-        raise NotImplementedError("warm_start with vocabularies is not there yet")
+    vocabularies = dict(var_name_to_vocab_info or {})
     graph = get_default_graph()
     earlier = dict(var_name_to_prev_var_name or {})
     chosen: list[Variable] = []
@@ -215,6 +216,12 @@ def warm_start(
         source = earlier.pop(name, name)
         if not reader.has(source):
             raise ValueError(f"Tensor {source} (for {name!r}) is not found in {path} checkpoint")
-        _initialize(parts if len(parts) > 1 else parts[0], source, path, reader)
+        info = vocabularies.pop(name, None)
+        if info is None:
+            _initialize(parts if len(parts) > 1 else parts[0], source, path, reader)
+        else:
+            initialize_remapped(parts, source, path, reader, info)
+    if vocabularies:
+        raise ValueError(f"No variable that is warm-started is called {', '.join(vocabularies)}")
     if earlier:
         raise ValueError(f"No variable that is warm-started is called {', '.join(earlier)}")
