@@ -26,6 +26,7 @@ FIRST_FLAGS  ?= $(filter --quick,$(BENCH_FLAGS))
 PLACEMENT_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 VARIABLES_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 EMBEDDING_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
+INPUT_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 LENGTHS_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 REPEATED_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 BUSY_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
@@ -123,6 +124,7 @@ bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (in
 	$(PEER_VENV)/bin/python -m benchmarks.many_variables $(VARIABLES_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.repeated_structure $(REPEATED_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.embeddings $(EMBEDDING_FLAGS) || status=$$?; \
+	$(PEER_VENV)/bin/python -m benchmarks.input $(INPUT_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.varying_lengths $(LENGTHS_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.busy_machine $(BUSY_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.cluster $(CLUSTER_FLAGS) || status=$$?; \
