@@ -232,6 +232,7 @@ from runnel.ops.constants import constant, placeholder, placeholder_with_default
 from runnel.ops.control import group, identity, identity_n, no_op, stop_gradient, tuple  # noqa: A004
 from runnel.ops.convolution.dilated_windows import required_space_to_batch_paddings
 from runnel.ops.cumulative import bincount, cumprod, cumsum
+from runnel.ops.data import collecting_ops as _collecting
 from runnel.ops.data import iterator_ops as _iterators  # and those with a tf.data these
 from runnel.ops.data.readers import (
     FixedLengthRecordReader,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,6 +17,8 @@ from runnel.graph import errors
 from runnel.graph.dtypes import as_dtype
 from runnel.graph.graph import Graph
 from runnel.graph.import_graph_def import import_graph_def
+from runnel.graph.operation import Operation, Tensor
+from runnel.passes.placement.part_graph import FUNCTION_BODY
 from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.schedule.plan import StepPlan
 from runnel.runtime.session import settings
@@ -80,7 +82,11 @@ class HostedPart:
             ) from error
         return StepPlan(
             fetches,
-            [op for op in graph.get_operations() if op.type != "Placeholder"],
+            [
+                op
+                for op in graph.get_operations()
+                if op.type != "Placeholder" and FUNCTION_BODY not in op.attrs
+            ],
             feeds,
             self._session.state,
             self._devices,
@@ -90,6 +96,30 @@ class HostedPart:
             precision=as_dtype(message.precision) if message.precision else None,
             tensor_float_32=settings.current.tensor_float_32,
         )
+
+
+def function_planner(
+    message: Register, session: HostedSession, devices: SessionDevices
+) -> Callable[[list[Tensor], list[Operation], list[Tensor]], StepPlan]:
+    """Prepares the functions of datasets here, as ``message`` says parts are prepared."""
+    jit, optimizer, raises = message.jit, message.optimizer, message.raises
+    precision = as_dtype(message.precision) if message.precision else None
+
+    def plan(fetches: list[Tensor], targets: list[Operation], feeds: list[Tensor]) -> StepPlan:
+        return StepPlan(
+            fetches,
+            targets,
+            feeds,
+            session.state,
+            devices,
+            jit,
+            optimizer,
+            raises=raises,
+            precision=precision,
+            tensor_float_32=settings.current.tensor_float_32,
+        )
+
+    return plan
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runnel.distributed import wire
-from runnel.distributed.part_run import HostedPart, HostedSession, PartRun
+from runnel.distributed.part_run import HostedPart, HostedSession, PartRun, function_planner
 from runnel.distributed.protocol.worker_pb2 import Bundle, Envelope, Run
 from runnel.distributed.step_rendezvous import Ship, StepRendezvous
 from runnel.distributed.threads import Threads
@@ -34,6 +34,7 @@ from runnel.distributed.worker import (
 from runnel.graph import errors
 from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.schedule.tracing import StepTracer
+from runnel.runtime.session.subgraphs import Subgraphs
 from runnel.runtime.state.at_exit import cancel_at_exit
 from runnel.runtime.state.step_context import RunningSteps, StepContext
 from runnel.runtime.state.task_state import TaskState
@@ -188,6 +189,9 @@ class WorkerHost:
                 session = self.sessions[register.session]
                 session.peers.update(register.peers)
                 session.parts[register.part] = HostedPart(register, session, self.devices)
+                if session.steps.subgraphs is None:
+                    make = function_planner(register, session, self.devices)
+                    session.steps.subgraphs = Subgraphs(make, session.steps)
             elif isinstance(instruction, Discard):
                 for part in instruction.parts:
                     self.sessions[instruction.session].parts.pop(part, None)
@@ -264,6 +268,7 @@ class WorkerHost:
         """The values of a step that was begun here, on the caller's thread."""
         session = self.sessions[step.session]
         context.rendezvous = step.rendezvous
+        context.steps.subgraphs = session.steps.subgraphs
         plan = session.parts[step.part or 0].plan()
         values = plan.run(feeds, context)
         step.rendezvous.flush()

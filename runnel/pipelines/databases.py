@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from typing import Any
 
@@ -24,11 +23,13 @@ class SqlRows(Pipeline):
 class _Querying(Traversal):
     def __init__(self, rows: SqlRows) -> None:
         self._rows = rows
-        self._connection: sqlite3.Connection | None = None
+        self._connection: Any = None
         self._cursor: Any = None
         self._given = 0
 
     def next(self) -> Any:
+        import sqlite3  # which few programs need
+
         try:
             if self._cursor is None:
                 self._open()
@@ -41,6 +42,8 @@ class _Querying(Traversal):
         return self._rows.convert(row)
 
     def _open(self) -> None:
+        import sqlite3
+
         # A prefetch may make elements on another thread than the one that closes it.
         self._connection = sqlite3.connect(
             f"file:{self._rows.path}?mode=ro", uri=True, check_same_thread=False

@@ -66,6 +66,12 @@ def function_named(operation: Operation, name: Any) -> GraphFunction:
     return found
 
 
+def functions_of(operation: Operation) -> list[GraphFunction]:
+    """The functions that the attributes of ``operation`` name."""
+    named = [value for value in operation.attrs.values() if type(value).__name__ == "NameAttrList"]
+    return [function_named(operation, value) for value in named]
+
+
 def _found_again(operation: Operation, name: Any) -> GraphFunction:
     """The function whose tensors the attribute has; a graph may have been read into a scope."""
     scopes = operation.name.split("/")

@@ -12,9 +12,10 @@ from typing import Any
 
 from runnel.graph.attr_value import encode_attribute
 from runnel.graph.graph_def import GRAPH_DEF_VERSION, ORIGIN, write_node
-from runnel.graph.operation import Tensor
+from runnel.graph.operation import Operation, Tensor
 from runnel.graph.registry import get_op_def
 from runnel.graph.shapes import TensorShape
+from runnel.ops.data.function_ops import functions_of
 from runnel.passes.placement.partition import Part
 
 
@@ -26,6 +27,38 @@ class PartGraph:
     feeds: dict[Tensor, str] = field(default_factory=dict)
     fetches: dict[int, str] = field(default_factory=dict)
     """By value number."""
+
+
+FUNCTION_BODY = "_function_body"
+"""The attribute of nodes that are there for a dataset's functions only; the part runs none."""
+
+
+def _add_functions(graph_def: Any, part: Part, written: set[str]) -> None:
+    """Adds what the functions of the part's datasets are made of, which no edge leads to."""
+    left = [node.op for node in part.program.nodes]
+    seen: set[Operation] = set()
+    while left:
+        for function in functions_of(left.pop()):
+            inner = [tensor.op for tensor in (*function.outputs, *function.arguments)]
+            while inner:
+                op = inner.pop()
+                if op in seen:
+                    continue
+                seen.add(op)
+                left.append(op)
+                inner += [tensor.op for tensor in op.inputs] + list(op.control_inputs)
+                if op.name not in written:
+                    written.add(op.name)
+                    attrs = {key: value for key, value in op.attrs.items() if key != "_class"}
+                    inputs = [_input_text(tensor) for tensor in op.inputs]
+                    inputs += [f"^{control.name}" for control in op.control_inputs]
+                    attrs[FUNCTION_BODY] = True
+                    write_node(graph_def.node.add(), op.name, op.op_def, "", inputs, attrs)
+
+
+def _input_text(tensor: Tensor) -> str:
+    index = tensor.value_index
+    return tensor.op.name if index == 0 else f"{tensor.op.name}:{index}"
 
 
 def part_graph(
@@ -64,6 +97,7 @@ def part_graph(
         if origins:
             shapes = [TensorShape(part.program.infos[value].dims) for value in node.outputs]
             encode_attribute(written.attr["_output_shapes"], shapes, "shape", is_list=True)
+    _add_functions(graph_def, part, taken | set(text_of.values()))
     for value in part.program.fetches:
         name, _, index = text_of[value].partition(":")
         found.fetches[value] = f"{name}:{index or 0}"

@@ -74,8 +74,7 @@ class NodeWaiter(Waiter):
             raise errors.UnimplementedError(
                 None,
                 None,
-                "The functions of datasets run in sessions of one process, not on the tasks of a "
-                "cluster.",
+                "This step runs where no functions of datasets can be prepared.",
             )
         return prepare(tuple(fetches), tuple(feeds))
 
