@@ -435,7 +435,12 @@ def compile_segment(
 
     loaded = [*(variable for variable, _, _ in code.loads), *overwritten]
     load_of = {variable: i for i, variable in enumerate(loaded)}
-    packs = packs_in(code, repetitions, platform)
+    packs = [
+        pack
+        for pack in packs_in(code, repetitions, platform)
+        # Another step may have given a variable another shape than it was declared with.
+        if len({np.shape(states[load_of[variable]]) for variable in pack}) == 1
+    ]
     packed = {variable for pack in packs for variable in pack}
     stored = [variable for variable, _ in code.stores if variable not in packed]
     # A buffer can be updated in place, or kept when a check fails, if its shape stays.
