@@ -7,6 +7,7 @@ from typing import Any as _Any
 
 from runnel import (
     bitwise,
+    collectives,
     debugging,
     image,
     initializers,
@@ -548,7 +549,6 @@ _EVENT = "tensorboard.compat.proto.event_pb2"
 _SUMMARY = "tensorboard.compat.proto.summary_pb2"
 _LAZY = {
     "app": "runnel.app",
-    "collectives": "runnel.collectives",
     "config": "runnel.config",
     "contrib": "runnel.contrib",
     "data": "runnel.data",
@@ -612,6 +612,7 @@ _RENAMED = {
 # The modules that are TensorFlow's namespaces, and ours for users; the others are the inside.
 _NAMESPACES = {
     "bitwise",
+    "collectives",
     "debugging",
     "errors",
     "image",

@@ -14,6 +14,7 @@ from tools import list_names
 
 NAMESPACES = [
     "bitwise",
+    "collectives",
     "config",
     "config.experimental",
     "contrib.layers",
