@@ -51,6 +51,7 @@ from runnel.runtime.segment.bounded_loops import bound_loops
 from runnel.runtime.segment.compile_cost import compile_cost
 from runnel.runtime.segment.cut_segment import CutSegment, cut_around
 from runnel.runtime.segment.variants import Variant, Variants
+from runnel.runtime.state.at_exit import is_exiting
 from runnel.runtime.state.cell import Cell, as_numpy
 from runnel.runtime.state.sent_ahead import SentStep
 from runnel.runtime.state.step_context import LOOK_SECONDS, StepContext, in_thread
@@ -568,7 +569,8 @@ class SegmentRunner:
                 raise
             # These very shapes have been interpreted; so they are from now on.
             variant.refused = True
-            logger.warning("A step stays interpreted: compiling it failed: %s", failure)
+            if not is_exiting():  # which interrupts compilations anywhere
+                logger.warning("A step stays interpreted: compiling it failed: %s", failure)
         finally:
             with self._compile_lock:
                 if executable is not None:
