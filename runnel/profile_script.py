@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from runnel.pipelines.watching import INPUT_TIMES
+from runnel.pipelines.watching import INPUT_TIMES, InputInterval
 from runnel.runtime.report.explain_step import StepExplanation, explain_step
 from runnel.runtime.report.tier_reason import time_text
 from runnel.runtime.schedule.plan import StepPlan
@@ -123,7 +123,7 @@ class StepRecords:
                 record.explanation = explain_step(record.plan, hlo=False)
 
 
-def _show(records: StepRecords, elapsed: float, limit: int) -> str:
+def _show(records: StepRecords, times: InputInterval, elapsed: float, limit: int) -> str:
     steps = records.slowest_first()
     inside = sum(step.seconds for step in steps)
     lines = [
@@ -134,21 +134,20 @@ def _show(records: StepRecords, elapsed: float, limit: int) -> str:
     for step in steps:
         cells = (time_text(step.seconds), time_text(step.first), time_text(step.later))
         lines.append(f"{step.runs:>8}  " + "  ".join(f"{c:>9}" for c in cells) + f"  {step.name}")
-    lines += _input_lines(inside)
+    lines += _input_lines(times, inside)
     for step in steps[:limit]:
         lines += ["", f"--- {step.name}", str(step.explanation or "It ran elsewhere.")]
     return "\n".join(lines)
 
 
-def _input_lines(inside: float) -> list[str]:
+def _input_lines(times: InputInterval, inside: float) -> list[str]:
     """How long steps waited for datasets, and what the stages of those took."""
-    if not INPUT_TIMES.waited:
+    waited, stages = times.seen()
+    if not waited:
         return []
-    share = min(1.0, INPUT_TIMES.waited / inside) if inside else 0.0
-    waited = time_text(INPUT_TIMES.waited)
-    lines = ["", f"Steps waited {waited} for input, {share:.0%} of their time; its stages took"]
-    stages = [(name, seconds) for name, seconds in INPUT_TIMES.slowest() if seconds > 0]
-    return lines + [f"{time_text(seconds):>9}  {name}" for name, seconds in stages[:_STAGES]]
+    share = min(1.0, waited / inside) if inside else 0.0
+    text = f"Steps waited {time_text(waited)} for input, {share:.0%} of their time; its stages took"
+    return ["", text, *[f"{time_text(taken):>9}  {name}" for name, taken in stages[:_STAGES]]]
 
 
 def _write_timelines(records: StepRecords, folder: Path) -> None:
@@ -177,10 +176,11 @@ def profile(top: int, timeline: Path | None, script: str, arguments: tuple[str, 
     before = sys.argv, sys.path[:]
     sys.argv = [script, *arguments]
     sys.path.insert(0, str(Path(script).resolve().parent))
+    INPUT_TIMES.watch()
+    times = InputInterval()
     start = time.perf_counter()
     code: Any = 0
     try:
-        INPUT_TIMES.watch()
         with records.recording():
             runpy.run_path(script, run_name="__main__")
     except SystemExit as end:
@@ -189,7 +189,7 @@ def profile(top: int, timeline: Path | None, script: str, arguments: tuple[str, 
         elapsed = time.perf_counter() - start
         INPUT_TIMES.leave()
         sys.argv, sys.path[:] = before
-        click.echo(_show(records, elapsed, top), err=True)
+        click.echo(_show(records, times, elapsed, top), err=True)
         if timeline is not None:
             _write_timelines(records, timeline)
     if code:

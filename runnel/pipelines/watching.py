@@ -81,9 +81,14 @@ class InputInterval:
     def __init__(self) -> None:
         self._waited, self._stages = INPUT_TIMES.waited, dict(INPUT_TIMES.stages)
 
+    def seen(self) -> tuple[float, list[tuple[str, float]]]:
+        """How long steps waited since, and what stages took, the slowest first."""
+        stages = [one for one in INPUT_TIMES.slowest(self._stages) if one[1] > 0]
+        return INPUT_TIMES.waited - self._waited, stages
+
     def share(self, elapsed: float) -> tuple[float, str | None]:
         """The share of ``elapsed`` seconds that steps waited since, and the slowest stage."""
-        waited, stages = INPUT_TIMES.waited - self._waited, INPUT_TIMES.slowest(self._stages)
+        waited, stages = self.seen()
         self._waited, self._stages = INPUT_TIMES.waited, dict(INPUT_TIMES.stages)
-        slowest = next((name for name, seconds in stages if seconds > 0), None)
+        slowest = stages[0][0] if stages else None
         return min(1.0, waited / elapsed) if elapsed else 0.0, slowest
