@@ -166,7 +166,7 @@ def sparse_batches(op_type: str) -> Example:
         iterator = b.one("IteratorV2", shared_name="", container="", **attrs)
         begin = b.op("MakeIterator", made, iterator)
         element = b.op("IteratorGetNext", iterator, **attrs)
-        return [begin, b.op("DeserializeSparse", element[0], dtype=FLOAT, Tserialized=VARIANT)]
+        return [begin, b.op("DeserializeSparse", element[0], dtype=FLOAT)]
 
     return example
 
