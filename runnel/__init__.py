@@ -516,8 +516,7 @@ def is_tensor(x: _Any) -> _builtins.bool:
     return isinstance(x, kinds) or hasattr(x, "_as_graph_element")
 
 
-for _namespace in (globals(), vars(math)):
-    _make_aware(_namespace)
+_make_aware(globals(), vars(math), vars(nn))
 
 __version__ = "0.1.0"
 

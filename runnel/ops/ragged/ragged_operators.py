@@ -122,15 +122,21 @@ OTHERS: dict[str, Callable[..., Any]] = {
 }
 
 
-def make_aware(namespace: dict[str, Any]) -> None:
-    """Has the functions of a namespace take ragged tensors where they have a meaning for them."""
-    for names, form in ((UNARY, _unary), (BINARY, _binary)):
-        for name in names:
-            if name in namespace:
-                namespace[name] = aware(namespace[name], form(namespace[name]))
-    for name, ragged in OTHERS.items():
-        if name in namespace:
-            namespace[name] = aware(namespace[name], ragged)
+def make_aware(*namespaces: dict[str, Any]) -> None:
+    """Has the functions of namespaces take ragged tensors where they have a meaning for them.
+
+    A function that several namespaces have stays the same in all.
+    """
+    forms = dict.fromkeys(UNARY, _unary) | dict.fromkeys(BINARY, _binary)
+    made: dict[Callable[..., Any], Callable[..., Any]] = {}
+    for namespace in namespaces:
+        for name in (*forms, *OTHERS):
+            function = namespace.get(name)
+            if function is not None:
+                if function not in made:
+                    ragged = OTHERS[name] if name in OTHERS else forms[name](function)
+                    made[function] = aware(function, ragged)
+                namespace[name] = made[function]
 
 
 def _add_operators() -> None:
