@@ -11,6 +11,11 @@ def variable_name(op: Operation) -> tuple[str, str]:
     return op.attrs.get("container") or "", op.attrs.get("shared_name") or op.name
 
 
+def requires_shape(node: Node) -> bool:
+    """True when what ``node`` assigns must fit the variable: only a reference can be let off."""
+    return not node.op_def.takes_reference or bool(node.attrs.get("validate_shape", True))
+
+
 class StateAccess:
     """The variables of a program, resolved before it runs.
 

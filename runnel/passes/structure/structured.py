@@ -21,7 +21,7 @@ from runnel.graph.registry import OpDef
 from runnel.graph.shapes import is_fully_defined
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.reached_state import ReachedState
-from runnel.passes.program.state_access import StateAccess
+from runnel.passes.program.state_access import StateAccess, requires_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +244,6 @@ def _touched(structure: Structure) -> Touched:
 
 def _keeps_shape(node: Node, access: StateAccess) -> bool:
     """True when what ``node`` assigns must have the shape that the variable declares."""
-    return bool(node.attrs.get("validate_shape", True)) and all(
+    return requires_shape(node) and all(
         is_fully_defined(variable.attrs["shape"]._dims) for variable in access.writes(node)
     )

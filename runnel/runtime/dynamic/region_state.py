@@ -14,6 +14,7 @@ from runnel.graph.operation import Operation
 from runnel.graph.shapes import is_fully_defined
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.reached_state import ReachedState
+from runnel.passes.program.state_access import requires_shape
 from runnel.runtime.interpret.code import require_assignable
 from runnel.runtime.interpret.interpreter import missing_variable, uninitialized
 from runnel.runtime.state.cell import Cell, WriterLocks, as_numpy, owned, store_all
@@ -82,7 +83,7 @@ def _written(program: Program) -> dict[Operation, bool]:
 
 def _keeps_shape(node: Node, variable: Operation) -> bool:
     declared = variable.attrs["shape"]._dims
-    return is_fully_defined(declared) and bool(node.attrs.get("validate_shape", True))
+    return is_fully_defined(declared) and requires_shape(node)
 
 
 class RegionState:
@@ -132,7 +133,7 @@ class RegionState:
     def write(self, reference: Reference, value: Any, node: Node) -> Reference:
         """Replaces the variable's value; returns the reference to what was written."""
         overwrites = bool(node.op_def.overwrites)
-        if overwrites and node.attrs.get("validate_shape", True):
+        if overwrites and requires_shape(node):
             require_assignable(value.shape, reference.variable.attrs["shape"]._dims)
         kept = owned(value)
         self._values[reference.cell] = self._new[reference.cell] = kept

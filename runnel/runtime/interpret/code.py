@@ -20,7 +20,7 @@ from runnel.graph.shapes import Dims, compatible_dims, format_dims, is_fully_def
 from runnel.passes.clusters.cluster import Segment
 from runnel.passes.program.kernel_call import bind, fail_now, select
 from runnel.passes.program.program import Node, Program, ValueInfo
-from runnel.passes.program.state_access import StateAccess
+from runnel.passes.program.state_access import StateAccess, requires_shape
 from runnel.passes.structure.counters import counters_of
 from runnel.passes.structure.structured import Loop, structure_of, touched_by
 from runnel.runtime.interpret import verification
@@ -318,10 +318,8 @@ class _Lowering:
         return [info for info in infos if not info.dtype.is_ref_dtype]
 
     def _assigned_dims(self, node: Node) -> Dims:
-        """The shape that an assignment must respect, if any: only a reference can be let off."""
-        if not node.op_def.overwrites:
-            return None
-        if node.op_def.takes_reference and not node.attrs.get("validate_shape", True):
+        """The shape that an assignment must respect, if any."""
+        if not node.op_def.overwrites or not requires_shape(node):
             return None
         variable = self.state.variable_of[node.inputs[node.op_def.overwrites[0]]]
         return variable.attrs["shape"]._dims

@@ -18,7 +18,7 @@ from runnel.graph.registry import INTERPRETED
 from runnel.ops.sampling.philox import PhiloxStream
 from runnel.passes.program.kernel_call import bind, fail_now, select
 from runnel.passes.program.program import Node, Program, ValueInfo
-from runnel.passes.program.state_access import StateAccess
+from runnel.passes.program.state_access import StateAccess, requires_shape
 from runnel.passes.structure.structured import structure_of, touched_by
 from runnel.runtime.interpret import verification
 from runnel.runtime.interpret.function_writer import FunctionWriter
@@ -274,7 +274,7 @@ class ProgramWriter:
         from runnel.runtime.interpret.code import check_assigned
 
         call = bind(select(node, self._device, INTERPRETED), node, np, check=fail_now)
-        if node.op_def.overwrites and node.attrs.get("validate_shape", True):
+        if node.op_def.overwrites and requires_shape(node):
             call = check_assigned(call, access.writes(node)[0].attrs["shape"]._dims)
         if verification.enabled:
             infos = [self._infos[value] for value in node.outputs]
