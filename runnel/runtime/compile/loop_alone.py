@@ -129,7 +129,8 @@ class CompiledLoop:
     ) -> Any:
         import jax.numpy as jnp
 
-        from runnel.runtime.compile.compiler import Checks, traced_alone
+        from runnel.runtime.compile.checks import Checks
+        from runnel.runtime.compile.segment_trace import traced_alone
         from runnel.runtime.compile.structured_trace import StructuredTrace
 
         capacity = self._signature.capacity

@@ -20,7 +20,8 @@ def pure_step(plan: Any, platform: str) -> Callable[..., list[Any]]:
     no such form: an operation that only the host can do, that waits, has state or draws numbers.
     """
     from runnel.runtime.compile.buffers import Effects
-    from runnel.runtime.compile.compiler import Checks, _Trace
+    from runnel.runtime.compile.checks import Checks
+    from runnel.runtime.compile.segment_trace import SegmentTrace
 
     ready = plan._ready
     codes = []
@@ -41,7 +42,7 @@ def pure_step(plan: Any, platform: str) -> Callable[..., list[Any]]:
             slots = list(code.template)
             for number, slot in zip(segment.inputs, code.inputs, strict=True):
                 slots[slot] = values[number]
-            _Trace(code, slots, Checks(), platform, Effects(_Unstopped())).run({})
+            SegmentTrace(code, slots, Checks(), platform, Effects(_Unstopped())).run({})
             for number, slot in zip(segment.outputs, code.outputs, strict=True):
                 values[number] = slots[slot]
         return [values[number] for number in ready.fetches]

@@ -613,9 +613,9 @@ class SegmentRunner:
         return self._compiled_code
 
     def _find_repetitions(self) -> None:
-        from runnel.runtime.compile import compiler
+        from runnel.runtime.compile.gates import repetitions_in
 
-        found = compiler.repetitions_in(self._lowered_for_xla(), self._device.lower())
+        found = repetitions_in(self._lowered_for_xla(), self._device.lower())
         self._compiled_count = self._node_count - sum(repetition.saved for repetition in found)
         self._repetitions = found
 

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import runnel as tf
-from runnel.runtime.compile import compiler
+from runnel.runtime.compile import compiler, gates
 from tests.both_tiers import COMPILED, INTERPRETED, assert_same, run_both, session
 
 TIMES = 7
@@ -24,7 +24,7 @@ def saved():
         return executable
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(compiler._FEWEST_SAVED, "cpu", 4)
+        patch.setitem(gates._FEWEST_SAVED, "cpu", 4)
         patch.setattr(compiler, "compile_segment", compile_segment)
         yield found
 

@@ -349,16 +349,14 @@ def test_a_compiled_step_is_traced_once_however_its_state_came_about():
     """From NumPy by an initialiser, from an interpreted step, or from the compiled step itself."""
     from unittest import mock
 
-    from runnel.runtime.compile import compiler
+    from runnel.runtime.compile.segment_trace import SegmentTrace
 
     v = tf.Variable([1.0, 2.0])
     x = tf.placeholder(tf.float32, [2])
     step = v.assign(tf.where(v > 0.0, v * 2.0, x))
     trace = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
     with (
-        mock.patch.object(
-            compiler._Trace, "run", autospec=True, side_effect=compiler._Trace.run
-        ) as t,
+        mock.patch.object(SegmentTrace, "run", autospec=True, side_effect=SegmentTrace.run) as t,
         session(COMPILED) as sess,
     ):
         sess.run(v.initializer)
