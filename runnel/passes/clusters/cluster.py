@@ -197,15 +197,17 @@ def _place_reads(program: Program, parts: Parts, state: StateAccess, devices: in
                     users.setdefault(value, set()).add(part)
     for value, read in reads.items():
         own = part_of[read]
-        later = [
-            part_of[node][0]
+        later = {
+            part_of[node]
             for variable in state.reads(read)
             for node in writes.get(variable, ())
             if place[node] > place[read]
-        ]
-        last = min(later, default=max(phase for phase, _ in parts))
+        }
+        last = min((phase for phase, _ in later), default=None)
         for part in users.get(value, set()) - {own}:
-            if part[0] <= last and part[0] // 2 % devices == own[0] // 2 % devices:
+            # Another part of the phase of a write may need what that gives, and come after it.
+            is_before = last is None or part[0] < last or (part[0] == last and part in later)
+            if is_before and part[0] // 2 % devices == own[0] // 2 % devices:
                 parts[part] = [read, *parts[part]]
                 users[value].discard(part)
         if not users.get(value) and value not in needed:

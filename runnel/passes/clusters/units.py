@@ -256,7 +256,8 @@ class _Cutting:
         """All units with what they need, sorted."""
         held: list[tuple[Group | None, list[Node]]] = []
         contents: list[Node | Segment] = []
-        units_of: dict[Node, list[int]] = {}  # the node's own unit first, then copies
+        units_of: dict[Node, list[int]] = {}  # those of the node's own group first, then copies
+        own_count: dict[Node, int] = {}
         last_effect: dict[Group, int] = {}
         of_group: dict[Group, list[int]] = {}
         needs: list[set[int]] = []
@@ -275,7 +276,11 @@ class _Cutting:
                 last_effect[group] = unit
             for node in members:
                 units = units_of.setdefault(node, [])
-                units.insert(0 if self._group[node] == group else len(units), unit)
+                if self._group[node] == group:  # a read may be in several: the first is needed
+                    units.insert(own_count.setdefault(node, 0), unit)
+                    own_count[node] += 1
+                else:
+                    units.append(unit)
         for node in self._group:
             if node.op_def.blocking:
                 units_of[node] = [len(held)]
