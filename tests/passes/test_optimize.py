@@ -202,8 +202,8 @@ def test_a_placeholder_with_a_default_is_not_constant():
 
 
 def test_large_constants_in_a_list_are_not_taken_for_equal():
-    from runnel.passes.rewrites.common_subexpressions import _freeze
+    from runnel.passes.rewrites.common_subexpressions import frozen
 
     small, large = np.zeros(2), np.zeros(10_000)
-    assert _freeze([small, small]) == _freeze([small.copy(), small])
-    assert _freeze([small, large]) is None
+    assert frozen([small, small]) == frozen([small.copy(), small])
+    assert frozen([small, large]) is None
