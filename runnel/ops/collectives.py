@@ -25,8 +25,8 @@ from runnel.queues.collective import Begin, Call
 
 _WHO = ["group_size: int", "group_key: int", "instance_key: int"]
 _HOW = ["communication_hint: string = 'auto'", "timeout_seconds: float = 0"]
-_NUMBERS = "T: {bfloat16, float32, float16, float64, int32, int64}"
-_ANY = "T: {bool, bfloat16, float32, float16, float64, int32, int64}"
+_NUMBERS = "T: {float32, float16, float64, int32, int64}"
+_ANY = "T: {bool, float32, float16, float64, int32, int64}"
 
 
 def _op(name: str, inputs: str, attrs: list[str]) -> OpDef:
@@ -44,7 +44,7 @@ reduce_op = _op(
     "CollectiveReduce",
     "input: T",
     [
-        _NUMBERS,
+        "T: {bfloat16, float32, float16, float64, int32, int64}",
         *_WHO,
         "merge_op: {'Min', 'Max', 'Mul', 'Add'}",
         "final_op: {'Id', 'Div'}",

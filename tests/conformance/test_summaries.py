@@ -135,7 +135,9 @@ def test_every_limit_belongs_to_the_next_bucket():
 @given(st.lists(st.floats(-1.7e308, 1.7e308, allow_subnormal=False), max_size=30))
 @settings(max_examples=60, deadline=None)
 def test_a_histogram_of_any_numbers(numbers):
-    assert_same(fed(lambda tf, tag, x: tf.summary.histogram(tag, x), np.array(numbers)))
+    array = np.array(numbers)
+    array[np.abs(array) < 1e-150] = 0  # TensorFlow's threads take denormal squares for zero
+    assert_same(fed(lambda tf, tag, x: tf.summary.histogram(tag, x), array))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
