@@ -175,6 +175,8 @@ class _Finder:
             if stop == times:
                 break
             block = max(stop, block + 1) if given_fits[stop] else block + 1
+            if block == times:
+                break
         times, block = best[0], -best[1]
         if times < _FEWEST_TIMES or length * (times - 1) < self._fewest_saved:
             return None
@@ -197,17 +199,27 @@ class _Finder:
         end = start + length * times
         used: dict[tuple[int, int], list[int]] = {}
         users: dict[tuple[int, int], set[int]] = {}
+        instructions = self._code.instructions
+        doubled: set[tuple[int, int]] = set()
         for number in range(length * times):
             block, position = divmod(number, length)
-            for output in range(_count(self._code.instructions[start + number])):
+            out = instructions[start + number].out
+            for output, slot in enumerate(out if type(out) is tuple else (out,)):
                 found = self._users.get((start + number, output), set())
+                if any(
+                    u < len(instructions) and instructions[u].args.count(slot) > 1 for u in found
+                ):
+                    doubled.add((position, output))
                 if any(user >= end for user in found):
                     used.setdefault((position, output), []).append(block)
                 users.setdefault((position, output), set()).update(found)
         summed = {
             place
             for place, blocks in used.items()
-            if len(blocks) == times and len(users[place]) == 1 and self._adds(*users[place])
+            if len(blocks) == times
+            and place not in doubled
+            and len(users[place]) == 1
+            and self._adds(*users[place])
         }
         return {place: tuple(blocks) for place, blocks in used.items()}, frozenset(summed)
 

@@ -177,12 +177,17 @@ def collected(node: Node, values: list[Any]) -> Any:
 def _total(values: list[Any]) -> Any:
     import jax.numpy as jnp
 
-    terms: list[Any] = []
-    for piece in _pieces(values):
+    # The rows of a total are all here, each once, in whatever order.
+    totals = {
+        id(value.stack): value.stack.sum
+        for value in values
+        if type(value) is TracedRow and isinstance(value.stack, Total)
+    }
+    terms: list[Any] = list(totals.values())
+    rest = [v for v in values if not (type(v) is TracedRow and isinstance(v.stack, Total))]
+    for piece in _pieces(rest):
         if not isinstance(piece, TracedRows):
             terms += piece
-        elif isinstance(piece.stack, Total):
-            terms.append(piece.stack.sum)
         else:
             terms.append(jnp.sum(piece.array(), 0, dtype=piece.stack.dtype))
     total = terms[0]

@@ -93,7 +93,7 @@ def build(steps, carried, kept, odd):
     return given_rows, [*weights, shared], fetched
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(blocks())
 def test_random_blocks_give_what_the_interpreter_gives(block):
     steps, carried, kept, odd, differentiates = block
