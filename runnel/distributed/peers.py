@@ -168,21 +168,27 @@ class Peers:
             other = _here.get(_normal(address))
         if other is not None and other is not self:
             return self._meet_here(other)
-        stream = self._stream_to(address)
-        channel = self._introduced(stream, task)
-        hello = channel[1]
+        connection, hello = self._met(self._stream_to(address), task)
         name = f"\0{hello.local_path}" if hello.local_path else ""
         if name and hello.host == self.me.host and sys.platform == "linux":
+            # Before the other side has taken this one up: it might use it, and find it closed.
             local = socket.socket(socket.AF_UNIX)
             try:
                 local.settimeout(GREETING_SECONDS)
                 local.connect(name)
-                moved = self._introduced(PlainStream(local), task)
-                channel[0].close("moved to a local socket")
-                channel = moved
+                moved = self._met(PlainStream(local), task)
+                self._introduce(*moved)
+                connection.discard()
+                connection, hello = moved
             except (OSError, EOFError):
                 local.close()  # another network namespace: TCP it is
-        return self._keep(*channel)
+                self._introduce(connection, hello)
+            except BaseException:
+                connection.discard()
+                raise
+        else:
+            self._introduce(connection, hello)
+        return self._keep(connection, hello)
 
     def _stream_to(self, address: str) -> Stream:
         host, port = split_address(address)
@@ -196,8 +202,8 @@ class Peers:
             sock.close()
             raise
 
-    def _introduced(self, stream: Stream, task: str) -> tuple[Connection, Hello]:
-        """A connection that this side has made, after both have said who they are."""
+    def _met(self, stream: Stream, task: str) -> tuple[Connection, Hello]:
+        """A connection that this side has made, after the other has said who it is."""
         connection = Connection(stream, self._receive, self._lost, self._most_bytes)
         connection.task = task
         try:
@@ -215,16 +221,24 @@ class Peers:
                     f"{hello.task} answers at the address of {task}: the tasks have different "
                     "ideas of the cluster",
                 )
-            proof = self._security.proof(hello.nonce, "client")
-            connection.send(Envelope(hello=Hello(proof=proof)))
-            welcome = _hello(connection.read_first())
-            if welcome.refused:
-                raise UnauthenticatedError(None, None, f"{task} refused: {welcome.refused}")
         except BaseException:
             connection.discard()
             raise
         connection.incarnation = hello.incarnation
         return connection, hello
+
+    def _introduce(self, connection: Connection, hello: Hello) -> None:
+        """Proves to the other side, which has said ``hello``, who this one is."""
+        try:
+            proof = self._security.proof(hello.nonce, "client")
+            connection.send(Envelope(hello=Hello(proof=proof)))
+            welcome = _hello(connection.read_first())
+            if welcome.refused:
+                refused = f"{connection.task} refused: {welcome.refused}"
+                raise UnauthenticatedError(None, None, refused)
+        except BaseException:
+            connection.discard()
+            raise
 
     def greet(self, stream: Stream) -> None:
         """Takes up a connection that another task has made."""
