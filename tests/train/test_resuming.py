@@ -11,11 +11,15 @@ from tests.both_tiers import COMPILED, INTERPRETED
 
 
 def losses(folder, steps: int, level: int, seed: int | None, background: bool) -> list[float]:
-    """Trains ``steps`` more steps of a network with dropout on noisy data; the losses."""
+    """Trains ``steps`` more steps of a network with dropout on noisy, shuffled data; the losses."""
     with tf.Graph().as_default():
         if seed is not None:
             tf.set_random_seed(seed)
-        x = tf.random_normal([8, 5])
+        rows = tf.data.Dataset.range(20).shuffle(7).repeat().map(tf.to_float).batch(8)
+        iterator = rows.make_one_shot_iterator()
+        position = tf.data.experimental.make_saveable_from_iterator(iterator)
+        tf.add_to_collection(tf.GraphKeys.SAVEABLE_OBJECTS, position)
+        x = tf.random_normal([8, 5]) + tf.reshape(iterator.get_next(), [8, 1]) / 20.0
         order = tf.random_shuffle(tf.range(8))
         hidden = tf.layers.dense(tf.gather(x, order), 7, tf.nn.relu)
         hidden = tf.nn.dropout(hidden, rate=0.5)
