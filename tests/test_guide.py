@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ LINK = re.compile(r"\]\(([^)#:]+)\)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_programs_of_a_page_run(page):
+def test_the_programs_of_a_page_run(page, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where they leave their files
     namespace = {"__name__": f"guide_{page.stem.replace('-', '_')}"}
     text = page.read_text()
     blocks = list(BLOCK.finditer(text))

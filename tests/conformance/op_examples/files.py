@@ -1,5 +1,7 @@
 """Examples of operations on checkpoints: each writes one, and reads it back."""
 
+import atexit
+import shutil
 import tempfile
 
 import numpy as np
@@ -11,9 +13,16 @@ TYPES = [1, 7]
 NAMES = ["x", "y"]
 
 
+def new_folder() -> str:
+    """A folder that goes with the process: what an example is built in outlives its building."""
+    folder = tempfile.mkdtemp(prefix="runnel-example-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 def place() -> str:
     """The name of a checkpoint that is not there."""
-    return tempfile.mkdtemp(prefix="checkpoint-") + "/model"
+    return f"{new_folder()}/model"
 
 
 def texts(*values: str) -> np.ndarray:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import tempfile
 import zlib
 
 import numpy as np
 import tensorflow.compat.v1 as reference
 
 from tests.conformance.exchange import Builder, Example, Inputs, Steps, call
+from tests.conformance.op_examples.files import new_folder
 
 FLOAT, STRING, INT64 = 1, 7, 9
 train = reference.train
@@ -155,7 +155,7 @@ def sequences(op_type: str) -> Example:
 
 def files(op_type: str) -> Example:
     def build(b: Builder) -> Steps:
-        folder = tempfile.mkdtemp(prefix="files-")
+        folder = new_folder()
         names = [f"{folder}/b.txt", f"{folder}/a.txt", f"{folder}/sub/c.bin"]
         writes = [b.op("WriteFile", name, name.encode() + b"\0\xff") for name in names]
         reads = [b.op("ReadFile", name) for name in names]
