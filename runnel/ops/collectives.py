@@ -100,7 +100,8 @@ def _started(waiter: Any, operation: Any, begin: Begin) -> Any:
     member = f"{device.device_type or 'CPU'}:{device.device_index or 0}"
     size, group, instance = (attrs[k] for k in ("group_size", "group_key", "instance_key"))
     collectives = waiter.resources.collectives
-    return collectives.start(Call(member, group, size, instance, begin, waiter))
+    seconds = attrs["timeout_seconds"]
+    return collectives.start(Call(member, group, size, instance, begin, waiter, seconds))
 
 
 # In graphs --------------------------------------------------------------------------------------
@@ -113,19 +114,21 @@ def all_reduce(
     instance_key: int | None = None,
     merge_op: str = "Add",
     final_op: str = "Id",
+    timeout: float = 0.0,
     name: str | None = None,
 ) -> Tensor:
     """What the values of all members give together, at each of them the same bits.
 
     ``final_op="Div"`` divides by the number of members: with ``Add``, the mean. Without an
-    ``instance_key``, operations of the same name in the members' graphs belong together.
+    ``instance_key``, operations of the same name in the members' graphs belong together. After
+    ``timeout`` seconds, unless that is 0, it fails, here and at the other members.
 
     Example:
         >>> mean = tf.collectives.all_reduce(gradient, group_size=4, final_op="Div")
     """
     tensor = convert_to_tensor(t, name="input")
     name = name or "CollectiveReduce"
-    attrs = _attrs(group_size, group_key, instance_key, name)
+    attrs = _attrs(group_size, group_key, instance_key, timeout, name)
     attrs |= {"merge_op": merge_op, "final_op": final_op, "subdiv_offsets": [0]}
     return reduce_op(tensor, name=name, **attrs)
 
@@ -136,6 +139,7 @@ def all_gather(
     group_key: int = 1,
     instance_key: int | None = None,
     uneven: bool = False,
+    timeout: float = 0.0,
     name: str | None = None,
 ) -> Tensor:
     """The values of all members, one behind the other along the first dimension.
@@ -152,7 +156,7 @@ def all_gather(
         first = None if uneven else shape.as_list()[0]
         shape = TensorShape([None if first is None else first * group_size, *shape.as_list()[1:]])
     name = name or "CollectiveGather"
-    attrs = _attrs(group_size, group_key, instance_key, name)
+    attrs = _attrs(group_size, group_key, instance_key, timeout, name)
     return gather_op(tensor, name=name, shape=shape, **attrs)
 
 
@@ -161,12 +165,13 @@ def broadcast_send(
     group_size: int,
     group_key: int = 1,
     instance_key: int | None = None,
+    timeout: float = 0.0,
     name: str | None = None,
 ) -> Tensor:
     """Gives ``t`` to all other members, which :func:`broadcast_recv`."""
     tensor = convert_to_tensor(t, name="input")
     name = name or "CollectiveBcast"
-    attrs = _attrs(group_size, group_key, instance_key, name)
+    attrs = _attrs(group_size, group_key, instance_key, timeout, name)
     return send_op(tensor, name=name, shape=tensor.get_shape(), **attrs)
 
 
@@ -176,19 +181,27 @@ def broadcast_recv(
     group_size: int,
     group_key: int = 1,
     instance_key: int | None = None,
+    timeout: float = 0.0,
     name: str | None = None,
 ) -> Tensor:
     """What one member gives by :func:`broadcast_send`."""
     name = name or "CollectiveBcast"
-    attrs = _attrs(group_size, group_key, instance_key, name)
+    attrs = _attrs(group_size, group_key, instance_key, timeout, name)
     return receive_op(name=name, T=as_dtype(dtype), shape=TensorShape(shape), **attrs)
 
 
-def _attrs(group_size: int, group_key: int, instance_key: int | None, name: str) -> dict[str, Any]:
+def _attrs(
+    group_size: int, group_key: int, instance_key: int | None, timeout: float, name: str
+) -> dict[str, Any]:
     if group_size < 1:
         raise ValueError(f"group_size is {group_size}; a group has at least one member")
     if instance_key is None:
         # Members build alike, so that the same name means the same instance.
         scoped = get_default_graph().unique_name(name, mark_as_used=False)
         instance_key = zlib.crc32(scoped.encode()) & 0x7FFFFFFF
-    return {"group_size": group_size, "group_key": group_key, "instance_key": instance_key}
+    return {
+        "group_size": group_size,
+        "group_key": group_key,
+        "instance_key": instance_key,
+        "timeout_seconds": float(timeout),
+    }

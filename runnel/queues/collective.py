@@ -26,6 +26,7 @@ import numpy as np
 
 from runnel.graph.errors import (
     AbortedError,
+    DeadlineExceededError,
     InternalError,
     InvalidArgumentError,
     OpError,
@@ -48,7 +49,7 @@ Begin = Callable[[int, int, Send], Exchange]
 
 @dataclass(eq=False)
 class Call:
-    """What one member does once; the waiter is told its result."""
+    """What one member does once; the waiter is told its result, within ``seconds`` if not 0."""
 
     member: str
     group: int
@@ -56,8 +57,15 @@ class Call:
     instance: int
     begin: Begin
     waiter: Waiter
+    seconds: float = 0.0
     round: int = 0
     exchange: Exchange | None = None
+    timer: threading.Timer | None = None
+
+    def stop_timer(self) -> None:
+        """The call has ended."""
+        if self.timer is not None:
+            self.timer.cancel()
 
 
 @dataclass
@@ -128,6 +136,10 @@ class Collectives:
             group.calls.append(call)
             formed, joins = bool(group.members), call.member not in group.joined
             group.joined.add(call.member)
+        if call.seconds > 0:
+            call.timer = threading.Timer(call.seconds, self._ran_out, [group, call])
+            call.timer.daemon = True
+            call.timer.start()
         if formed:
             self._go_on(group, call, None)
         elif joins:
@@ -145,6 +157,7 @@ class Collectives:
             ]
             for _, group, call in found:
                 group.calls.remove(call)
+                call.stop_timer()
         for number, group, call in found:
             why = AbortedError(None, None, f"{call.member} has given up its step")
             self._end(number, group.generation, why)
@@ -175,12 +188,21 @@ class Collectives:
                 if alive:
                     group.calls.remove(call)
             if alive:
+                call.stop_timer()
                 call.waiter.complete(lambda: () if result is None else (result,))
         except OpError as error:
             self._end(call.group, group.generation, error)
         except Exception as error:  # noqa: BLE001 (all members are told)
             why = InternalError(None, None, f"{type(error).__name__}: {error}")
             self._end(call.group, group.generation, why)
+
+    def _ran_out(self, group: _Group, call: Call) -> None:
+        with self._lock:
+            if call not in group.calls:
+                return
+            missing = "" if group.members else f"; of {group.size} members some never came"
+        what = f"{call.member} has waited for {call.seconds:g} s (timeout_seconds){missing}"
+        self._end(call.group, group.generation, DeadlineExceededError(None, None, what))
 
     # Messages -------------------------------------------------------------------------------
 
@@ -305,6 +327,7 @@ class Collectives:
             del self._groups[number]
             calls, group.calls = group.calls, []
         for call in calls:
+            call.stop_timer()
             call.waiter.fail(why)
         if not group.members:
             for member in group.joined:

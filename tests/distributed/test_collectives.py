@@ -169,6 +169,16 @@ def test_devices_of_one_process_make_a_group():
         assert [r.tolist() for r in sess.run(results)] == [[2.0], [2.0]]
 
 
+def test_a_timeout_fails_the_operation_and_names_it():
+    alone = tf.collectives.all_reduce(tf.ones([2]), 2, timeout=0.1, name="alone")
+    with tf.Session() as sess:
+        with pytest.raises(tf.errors.DeadlineExceededError, match="some never came") as caught:
+            sess.run(alone)
+        assert caught.value.op.name == "alone"
+        done = tf.collectives.all_reduce(tf.ones([2]), 1, group_key=2, timeout=100.0)
+        assert sess.run(done).tolist() == [1.0, 1.0]
+
+
 def test_what_cannot_be_is_refused():
     with pytest.raises(ValueError, match="at least one"):
         tf.collectives.all_reduce(tf.ones([2]), 0)
