@@ -125,6 +125,7 @@ bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (in
 	$(PEER_VENV)/bin/python -m benchmarks.repeated_structure $(REPEATED_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.embeddings $(EMBEDDING_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.input $(INPUT_FLAGS) || status=$$?; \
+	$(PEER_VENV)/bin/python -m benchmarks.images $(INPUT_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.varying_lengths $(LENGTHS_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.busy_machine $(BUSY_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.cluster $(CLUSTER_FLAGS) || status=$$?; \

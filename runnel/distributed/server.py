@@ -153,6 +153,7 @@ class Server:
         if self._ended.is_set():
             return
         self._ended.set()
+        self.host.let_end()
         why = f"{self.task} was stopped"
         for master in list(self.masters.values()):
             master.close(why)

@@ -35,7 +35,7 @@ from runnel.graph import errors
 from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.schedule.tracing import StepTracer
 from runnel.runtime.session.subgraphs import Subgraphs
-from runnel.runtime.state.at_exit import cancel_at_exit
+from runnel.runtime.state import at_exit
 from runnel.runtime.state.step_context import RunningSteps, StepContext
 from runnel.runtime.state.task_state import TaskState
 
@@ -43,6 +43,8 @@ logger = logging.getLogger("runnel")
 
 INLINE_SECONDS = 0.005
 """A part that takes less runs on the thread that reads from the network."""
+_GRACE = 1.0
+"""Seconds that parts have to end by themselves when their task is stopped."""
 
 
 class WorkerHost:
@@ -157,12 +159,15 @@ class WorkerHost:
         stats = b""
         if context.observer is not None:
             stats = _written(context.observer)
-        self.runs.pop(step, None)
         context.steps.end(context)
         with self._lock:
             self.ended_parts += 1
             instructions = self._worker.ended(step, failure, values, stats, last)
-        self._perform(instructions, wait=getattr(self._reading, "roused", None) is None)
+        try:
+            self._perform(instructions, wait=getattr(self._reading, "roused", None) is None)
+        finally:
+            self.runs.pop(step, None)  # its master has been told: the task may end now
+            self.parked()
 
     # Instructions ---------------------------------------------------------------------------
 
@@ -289,8 +294,18 @@ class WorkerHost:
                 max(limit - time.monotonic(), 0),
             )
 
+    def let_end(self) -> None:
+        """Lets parts that are running end, and their masters be told, before the task goes.
+
+        What ends a task is often a step of another one: it should not fail for having done so.
+        """
+        with self._parked:
+            self._parked.wait_for(
+                lambda: not any(run.driven for run in list(self.runs.values())), _GRACE
+            )
+
     def parked(self) -> None:
-        """Notes that a step can only wait."""
+        """Notes that a step can only wait, or has ended."""
         with self._parked:
             self._parked.notify_all()
 
@@ -320,4 +335,11 @@ def _cancel_steps() -> None:
             session.steps.cancel("the process is ending")
 
 
-cancel_at_exit(_cancel_steps, inside=(PartRun.drive,))
+def _let_steps_end() -> None:
+    for host in list(_hosts):
+        host.let_end()
+
+
+at_exit.let_end_at_exit(_let_steps_end)
+at_exit.cancel_at_exit(_cancel_steps, inside=(PartRun.drive,))
+at_exit.install()

@@ -56,7 +56,10 @@ class StepAccount:
         self, records: dict[LaunchedTask, ProgressRecord], began: int, began_at: float
     ) -> list[str]:
         seen = [*self._records.values(), *records.values()]
-        before = [r.step for r in seen if r.runs and self._restored_at <= r.step_at < began_at]
+        # A task that went on after the restore, before anyone looked, tells what it fell from.
+        steps = [(r.step, r.step_at) for r in seen if r.runs]
+        steps += [(r.fell_from, r.fell_from_at) for r in seen]
+        before = [step for step, at in steps if self._restored_at <= at < began_at]
         is_first = self._restored_at == 0.0  # others may have made steps before it could tell
         self._restored_at = began_at
         if is_first or not before:

@@ -42,7 +42,10 @@ class ReportingHook(SessionRunHook):
             found = _STEP_IN_NAME.search(latest_checkpoint(self._folder) or "")
             began = min(began, int(found[1])) if found else began
         now = time.time()
-        self._record = ProgressRecord(self._chief, began, now, began, now)
+        if self._record is None:
+            self._record = ProgressRecord(self._chief, began, now, began, now)
+        else:
+            self._record = self._record.anew(began, now)
         self._file.write(self._record)
 
     def before_run(self, run_context: Any) -> SessionRunArgs | None:

@@ -66,11 +66,12 @@ class Process:
         job: str,
         index: int,
         before: Sequence[str] = (),
+        program: str = _TASK,
         **environment: str,
     ) -> None:
-        """``before`` is a command that starts it."""
+        """``before`` is a command that starts it; ``program`` says when it is ready."""
         self._process = subprocess.Popen(
-            [*before, sys.executable, "-c", _TASK, json.dumps(spec), job, str(index)],
+            [*before, sys.executable, "-c", program, json.dumps(spec), job, str(index)],
             stdout=subprocess.PIPE,
             env={**os.environ, **environment},
             text=True,
@@ -83,6 +84,10 @@ class Process:
         self._process.send_signal(number)
         if number == signal.SIGSTOP:
             os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
+
+    def wait(self, seconds: float = 60) -> int:
+        """The status with which it ends by itself."""
+        return self._process.wait(seconds)
 
     def kill(self) -> None:
         """Ends it, and waits for that."""

@@ -250,3 +250,61 @@ def test_a_task_that_is_not_there_is_named_when_a_session_gives_up_waiting():
 def test_two_servers_cannot_have_one_port():
     with servers(ps=1) as cluster, pytest.raises(tf.errors.UnknownError, match="cannot listen"):
         tf.train.Server({"ps": [cluster["ps0"].target.removeprefix("grpc://")]}, "ps", 0)
+
+
+def test_the_step_that_has_a_task_end_does_not_fail_for_it(monkeypatch):
+    with tf.device("/job:ps/task:0"):
+        ends = tf.FIFOQueue(1, tf.float32, [()], shared_name="ends")
+        end = ends.enqueue(0.0)
+    with servers(ps=1, worker=1) as cluster, tf.Session(cluster["worker0"].target) as sess:
+        ps = cluster["ps0"]
+        say, stopped = ps.host._say, threading.Event()
+
+        def stop() -> None:
+            ps.stop()
+            stopped.set()
+
+        def say_late(*arguments: Any) -> None:
+            if arguments[1].WhichOneof("content") == "ended":
+                # The task sees what was enqueued, and ends, before the step's end is told.
+                threading.Thread(target=stop).start()
+                stopped.wait(0.3)
+            say(*arguments)
+
+        monkeypatch.setattr(ps.host, "_say", say_late)
+        sess.run(end)
+        assert stopped.wait(10)
+
+
+_ENDS_WHEN_TOLD = """
+import json, sys, threading
+import runnel as tf
+server = tf.train.Server(json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+say = server.host._say
+def say_late(*arguments):
+    threading.Event().wait(0.3)  # the program's end is not held up by this
+    say(*arguments)
+server.host._say = say_late
+print("ready", flush=True)
+with tf.device("/job:ps/task:0"):
+    ends = tf.FIFOQueue(1, tf.float32, [()], shared_name="ends")
+    ended = ends.dequeue()
+config = tf.ConfigProto(device_filters=["/job:ps/task:0"])
+with tf.Session(server.target, config=config) as sess:
+    sess.run(ended)
+"""
+
+
+def test_the_step_that_has_a_program_end_does_not_fail_for_it():
+    spec = cluster_of(ps=1, worker=1)
+    with tf.device("/job:ps/task:0"):
+        end = tf.FIFOQueue(1, tf.float32, [()], shared_name="ends").enqueue(0.0)
+    process = Process(spec, "ps", 0, program=_ENDS_WHEN_TOLD)
+    worker = tf.train.Server(spec, "worker", 0)
+    try:
+        with tf.Session(worker.target) as sess:
+            sess.run(end)
+        assert process.wait() == 0
+    finally:
+        worker.stop()
+        process.kill()

@@ -43,6 +43,20 @@ def test_steps_after_the_checkpoint_of_any_task_are_lost_once():
     ]
 
 
+def test_steps_count_that_were_overwritten_before_anyone_looked():
+    account = StepAccount(0.0)
+    chief, other = _record(True, 0, 1.0, 12, 5.0), _record(False, 0, 1.5, 13, 5.1)
+    account.observe({CHIEF: chief, OTHER: other})
+    # Both went on; the chief restored step 10 and began again; the other made a step after that.
+    chief = chief.after(20, 6.0).anew(10, 7.0).after(11, 7.2)
+    other = other.after(21, 6.1).after(12, 7.3)
+    told = account.observe({CHIEF: chief, OTHER: other})
+    assert told == ["training goes on from step 10: 11 steps after it are lost"]
+    # What they fell from then says nothing of the next time.
+    told = account.observe({CHIEF: chief.after(13, 8.0).anew(13, 9.0), OTHER: other})
+    assert told == ["training goes on from step 13: no step is lost"]
+
+
 def test_a_session_that_begins_from_a_checkpoint_of_an_earlier_job_loses_nothing():
     account = StepAccount(0.0)
     assert account.observe({CHIEF: _record(True, 500, 1.0, 500, 1.0, 0)}) == []
@@ -67,11 +81,12 @@ def test_workers_that_were_faster_than_the_chief_when_the_job_began_have_lost_no
     st.integers(0, 2**40),
 )
 def test_a_record_is_read_as_it_was_written(chief, began, began_at, step, step_at, runs):
-    record = ProgressRecord(chief, began, began_at, step, step_at, runs)
+    record = ProgressRecord(chief, began, began_at, step, step_at, runs).after(step // 2, 1e9)
     found = ProgressRecord.from_bytes(record.to_bytes())
     assert found is not None
-    assert (found.chief, found.began, found.step, found.runs) == (chief, began, step, runs)
-    assert abs(found.step_at - step_at) < 1e-5
+    assert (found.chief, found.began, found.step, found.runs) == (chief, began, step // 2, runs + 1)
+    assert found.fell_from == record.fell_from
+    assert abs(found.fell_from_at - record.fell_from_at) < 1e-5
 
 
 @settings(deadline=None)

@@ -28,7 +28,7 @@ def pure_step(plan: Any, platform: str) -> Callable[..., list[Any]]:
     for unit in ready.schedule.units:
         if not isinstance(unit, SegmentUnit):
             raise _refused("part of the step", "it can only run as its data arrive")
-        segment, code = unit.runner.segment, unit.runner._lowered_for_xla()
+        segment, code = unit.runner.segment, unit.runner._compiler.code
         last = segment.nodes[-1].op
         if not segment.compilable:
             raise _refused(last.name, f"{last.type} runs on the host", last)

@@ -25,7 +25,6 @@ from runnel.graph import errors
 from runnel.graph.operation import Operation
 from runnel.graph.registry import COMPILED, INTERPRETED
 from runnel.graph.shapes import is_fully_defined
-from runnel.ops.sampling.philox import STREAM_WORDS
 from runnel.passes.clusters.cluster import Segment
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import StateAccess
@@ -37,10 +36,9 @@ from runnel.runtime.devices.device_memory import (
     device_error,
     forget_lost,
     is_device_error,
-    require_memory,
 )
-from runnel.runtime.devices.devices import compiles_for_host, xla_device
-from runnel.runtime.interpret.code import Code, Passed, TracedCall, lower, pass_state
+from runnel.runtime.devices.devices import compiles_for_host
+from runnel.runtime.interpret.code import Code, Passed, lower, pass_state
 from runnel.runtime.interpret.interpreted_segment import InterpretedSegment
 from runnel.runtime.interpret.row_updates import updated_by_rows
 from runnel.runtime.interpret.segment_state import Reshaped, SegmentState
@@ -50,6 +48,7 @@ from runnel.runtime.segment.beside import begin_beside
 from runnel.runtime.segment.bounded_loops import bound_loops
 from runnel.runtime.segment.compile_cost import compile_cost
 from runnel.runtime.segment.cut_segment import CutSegment, cut_around
+from runnel.runtime.segment.segment_compiler import SegmentCompiler
 from runnel.runtime.segment.variants import Variant, Variants
 from runnel.runtime.state.at_exit import is_exiting
 from runnel.runtime.state.cell import Cell, as_numpy
@@ -60,7 +59,6 @@ from runnel.runtime.state.task_state import TaskState
 if TYPE_CHECKING:
     from runnel.runtime.compile.bound_executable import BoundExecutable
     from runnel.runtime.compile.compiler import Executable
-    from runnel.runtime.compile.repetition import Repetition
 
 logger = logging.getLogger("runnel")
 
@@ -82,8 +80,6 @@ _NOTICE_SECONDS = 1.0
 _STEPS_AHEAD = 256
 """How many steps may have been sent to an accelerator and not yet been seen to succeed. (XLA itself
 has fewer on their way: it makes who sends more wait.)"""
-_LARGE = 150
-"""Nodes of a segment in which there may be equal blocks that are compiled once."""
 _BLAS_TYPES = frozenset("fdFD")
 """Of these (NumPy's letters) NumPy multiplies matrices fast; of others hundreds of times slower."""
 
@@ -127,7 +123,15 @@ class SegmentRunner:
         self._mode = mode if segment.compilable else NEVER
         if self._device == "CPU" and not compiles_for_host():
             self._mode = NEVER
-        self._compiled_code: Code | None = None
+        self._compiler = SegmentCompiler(
+            program,
+            segment,
+            self._device,
+            partial(self._lowered, COMPILED),
+            is_whole,
+            tensor_float_32,
+            self._device_error,
+        )
         self._can_interpret = True
         self._passes_state = passes_state
         self.passed = Passed([], [], [])
@@ -151,13 +155,13 @@ class SegmentRunner:
             if self._mode == NEVER:
                 raise
             self._mode, self._can_interpret = ALWAYS, False
-            self._code = self._compiled_code = self._lowered(COMPILED)
+            self._code = self._compiler.code
         # For _compiling: one thread compiles; all that need the same executable share it. The
         # thread that holds the lock compiles itself where no thread can be started any more.
         self._compile_lock = threading.RLock()
         self._compiling: dict[Variant, Future[None]] = {}
         if self._mode == AUTO and self._device == "CPU" and not passes_state:
-            bound_loops(self._code, self._traced_by)
+            bound_loops(self._code, self._compiler.traced_by)
         state = self.state = SegmentState(self._code, task)
         computing = (n for n in segment.nodes if n.op_def.name != "Const" and not n.op_def.variable)
         self._first = next(computing, segment.nodes[0])
@@ -175,24 +179,11 @@ class SegmentRunner:
         """Whether it is compiled at once because the interpreter would take forever."""
         self._spare = SpareBuffers()
         self._borrows = borrows
-        self._is_whole = is_whole
-        self._tensor_float_32 = tensor_float_32
         if steps_ahead is None:
             steps_ahead = 0 if self._device == "CPU" else _STEPS_AHEAD
         self._steps_ahead = steps_ahead if is_whole and segment.compilable else 0
-        self._node_count = sum(1 for _ in nested_nodes(segment.nodes))
-        self._compiled_count = self._distinct_count()
-        """The nodes that XLA will see, as expected: of equal blocks it sees one."""
-        self._repetitions: list[Repetition] | None = None
         arrays = len(state.loads) + len(state.stored) + len(segment.inputs) + len(segment.outputs)
         self._dispatch_seconds = _DISPATCH_SECONDS + _DISPATCH_SECONDS_PER_ARRAY * arrays
-
-    def _distinct_count(self) -> int:
-        """How many nodes there are at least that do something else than all others."""
-        if self._node_count < _LARGE:
-            return self._node_count
-        infos = self._program.infos
-        return len({(n.op_def, *(infos[v].dims for v in n.outputs)) for n in self.segment.nodes})
 
     def _lowered(self, tier: str) -> Code:
         stretches = self._stretches if tier == INTERPRETED else None
@@ -441,7 +432,7 @@ class SegmentRunner:
         seconds = spent.seconds - min(spent.longest, _STALL_SECONDS)
         # Compiled for shape after shape, steps would always have a compilation beside them.
         share = 1.0 if self._variants.meet_many else _SHARE
-        if seconds <= share * compile_cost.seconds(self._compiled_count):
+        if seconds <= share * compile_cost.seconds(self._compiler.expected_count):
             return False
         return max(spent.fastest, seconds / spent.runs / 10) > self._dispatch_seconds
 
@@ -554,11 +545,16 @@ class SegmentRunner:
     ) -> None:
         executable = None
         try:
-            if self._repetitions is None:
-                self._find_repetitions()
-                if beside and not self._pays(variant):
-                    return  # there is more to compile than it seemed
-            compiled = self._compiled(states, inputs, list(overwritten))
+            if self._compiler.find_repetitions() and beside and not self._pays(variant):
+                return  # there is more to compile than it seemed
+            compiled = self._compiler.executable(
+                self.state,
+                states,
+                inputs,
+                self._variants.specialized,
+                self._steps_ahead > 0,
+                list(overwritten),
+            )
             executable = self._bound(variant, compiled, list(overwritten.values()))
         except NotCompilable as reason:
             variant.cut = self._cut_around(reason.node)
@@ -607,63 +603,6 @@ class SegmentRunner:
             overwritten,
         )
 
-    def _lowered_for_xla(self) -> Code:
-        if self._compiled_code is None:
-            self._compiled_code = self._lowered(COMPILED)
-        return self._compiled_code
-
-    def _find_repetitions(self) -> None:
-        from runnel.runtime.compile.gates import repetitions_in
-
-        found = repetitions_in(self._lowered_for_xla(), self._device.lower())
-        self._compiled_count = self._node_count - sum(repetition.saved for repetition in found)
-        self._repetitions = found
-
-    def _traced_by(self, node: Node) -> TracedCall:
-        """What ``node`` is traced by."""
-        return next(i.call for i in self._lowered_for_xla().instructions if i.node is node)
-
-    def _compiled(
-        self, states: list[Any], inputs: list[Any], overwritten: list[Operation]
-    ) -> Executable:
-        from runnel.runtime.compile import compiler
-
-        code = self._lowered_for_xla()
-        self.state.require_values(states[: len(self.state.loads)])
-        streams = None
-        if self.state.streams:
-            streams = np.zeros((len(self.state.streams), STREAM_WORDS), np.uint32)
-        start = time.perf_counter()
-        pinned = self._pinned()
-        try:
-            executable = compiler.compile_segment(
-                code,
-                states,
-                streams,
-                inputs,
-                frozenset(self._variants.specialized),
-                self._device.lower(),
-                pinned,
-                self._is_whole,
-                self._steps_ahead > 0,
-                self._tensor_float_32,
-                overwritten,
-                self._repetitions or (),
-            )
-        except RuntimeError as error:
-            if "RESOURCE_EXHAUSTED" not in str(error):
-                raise
-            raise self._device_error(error) from error
-        require_memory(executable.needed_bytes, pinned, self.segment.nodes, self._device_name)
-        seconds = time.perf_counter() - start
-        compile_cost.learn(self._node_count - executable.saved, seconds)
-        logger.debug("compiled %d operations in %.2f s", len(self.segment.nodes), seconds)
-        return executable
-
-    def _pinned(self) -> Any:
-        """The XLA device to compile for; None: the one that JAX takes by itself."""
-        return None if self.segment.device is None else xla_device(self.segment.device)
-
     def _explain_failure(
         self, executable: Executable, inputs: list[Any], context: StepContext
     ) -> None:
@@ -681,11 +620,6 @@ class SegmentRunner:
         if self._can_interpret:
             self._interpreted.slots(inputs, context)
 
-    @property
-    def _device_name(self) -> str:
-        device = self.segment.device
-        return f"the {self._device}" if device is None else device.name
-
     def forget_lost(self) -> list[Operation]:
         """Drops the arrays that a failure of the device took along; the variables among them."""
         self._spare.forget()
@@ -695,7 +629,7 @@ class SegmentRunner:
         """An error of the device, with the operations it happened in."""
         with self._task.lock:
             lost = self.forget_lost()
-        return device_error(error, self.segment.nodes, self._device_name, lost)
+        return device_error(error, self.segment.nodes, self._compiler.device_name, lost)
 
 
 def _shaped(value: Any) -> _Shaped | None:

@@ -33,6 +33,7 @@ _NOTICE = 1.0
 if it has gone on. One that runs a compiled loop had better not be told: that may ask Python."""
 _INTERVAL = 0.005
 
+_waits: list[Callable[[], None]] = []
 _cancels: list[Callable[[], None]] = []
 _reports: list[Callable[[], None]] = []
 _entrances: set[CodeType] = set()
@@ -47,6 +48,11 @@ def cancel_at_exit(cancel: Callable[[], None], inside: Iterable[Callable[..., An
     """
     _cancels.append(cancel)
     _entrances.update(unwrap(function).__code__ for function in inside)
+
+
+def let_end_at_exit(wait: Callable[[], None]) -> None:
+    """Has ``wait`` called before steps are cancelled; it returns soon, and does not raise."""
+    _waits.append(wait)
 
 
 def report_at_exit(report: Callable[[], None]) -> None:
@@ -77,6 +83,8 @@ def require_running() -> None:
 
 def _end_steps() -> None:
     global _ended_by
+    for wait in _waits:
+        wait()
     _ended_by = threading.current_thread()
     sys.unraisablehook = _Quiet(sys.unraisablehook)
     own = threading.get_ident()
