@@ -10,8 +10,6 @@ PYTHON       ?= python3
 WORKERS      ?= auto
 TESTS        ?= tests
 CONFORMANCE  ?= tests/conformance
-# Most of these need oneDNN, which `make test` does without: it tests what runnel has of its own.
-ONEDNN_TESTS ?= tests/native tests/ops/convolution/test_onednn_convolution.py tests/ops/test_channel_sums.py
 # What `make test-oldest` and `make test-newest` run.
 CORE_TESTS   ?= tests/graph tests/passes tests/runtime tests/test_requirements.py
 # What generates programs or waits for deadlines takes long, and does not depend on versions.
@@ -111,8 +109,8 @@ core-tests: check-python
 	$(VENV)/bin/python $(PYTEST) $(CORE_TESTS) $(addprefix --ignore=,$(CORE_IGNORED))
 
 conformance: export TF_CPP_MIN_LOG_LEVEL ?= 3
-conformance: $(CONFORMING) ## Compare with TensorFlow, live (installs tensorflow-cpu and oneDNN).
-	$(PEER_VENV)/bin/python $(PYTEST) $(CONFORMANCE) $(ONEDNN_TESTS)
+conformance: $(CONFORMING) ## Compare with TensorFlow, live (installs tensorflow-cpu).
+	$(PEER_VENV)/bin/python $(PYTEST) $(CONFORMANCE)
 
 bench: export TF_CPP_MIN_LOG_LEVEL ?= 3
 bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (installs them).
@@ -140,7 +138,7 @@ soak: $(RUNTIME) ## Train a job whose tasks are killed and stopped again and aga
 	$(VENV)/bin/python -m benchmarks.soak $(SOAK_FLAGS)
 
 clean: ## Remove the environments, caches and build outputs.
-	rm -rf $(VENV) $(LINT_VENV) $(PEER_VENV) $(OLDEST_VENV) $(NEWEST_VENV) $(NEWEST_VENV)-lint build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf runnel/native/*.so $(VENV) $(LINT_VENV) $(PEER_VENV) $(OLDEST_VENV) $(NEWEST_VENV) $(NEWEST_VENV)-lint build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 # Fails early, and says what to do, where the interpreter cannot serve.
@@ -156,14 +154,15 @@ check-python:
 	       "apt-get install python3-venv" >&2; exit 1; }
 
 # Order-only: the check runs first, but does not make an up-to-date environment stale.
-$(RUNTIME): pyproject.toml | check-python
+$(RUNTIME): pyproject.toml setup.py | check-python
 	@echo 'Installing runnel into $(VENV) (a minute or two, only when pyproject.toml changed)'
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	@$(VENV)/bin/python $(PIP) --editable .
+	@$(VENV)/bin/python -m runnel.native
 	@touch $@
 
 $(DEVELOPMENT): $(RUNTIME)
-	@echo 'Installing the tests\'' tools into $(VENV)'
+	@echo "Installing the tests' tools into $(VENV)"
 	@$(VENV)/bin/python $(PIP) --editable '.[dev]'
 	@touch $@
 
@@ -179,7 +178,7 @@ $(LINTING): requirements/lint.txt requirements/typed.txt | check-python
 	    --target "$$site" --python-version 3.11 --only-binary :all:
 	@touch $@
 
-$(CONFORMING): pyproject.toml | check-python
+$(CONFORMING): pyproject.toml setup.py | check-python
 	@echo 'Installing runnel and TensorFlow into $(PEER_VENV) (a few minutes, only when pyproject.toml changed)'
 	@test -x $(PEER_VENV)/bin/python || $(PYTHON) -m venv $(PEER_VENV)
 	@$(PEER_VENV)/bin/python $(PIP) --editable '.[dev,conformance]'

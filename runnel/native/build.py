@@ -8,32 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from runnel.native.cache_folder import UnusableFolder, cache_folder, cache_path
-
-TIME_LIMIT = 180.0
-
-
-class BuildError(Exception):
-    """A library cannot be built here."""
-
-
-def compiler() -> str:
-    """The C++ compiler: ``$CXX``, or the first of the usual names.
-
-    Raises:
-        BuildError: there is none.
-    """
-    for name in (os.environ.get("CXX"), "g++", "c++"):
-        found = shutil.which(name) if name else None
-        if found is not None:
-            return found
-    raise BuildError("there is no C++ compiler (g++, or what CXX names)")
+from runnel.native.compiling import LIBRARY_OPTIONS, BuildError, compile_library, compiler
 
 
 def build_library(
@@ -47,7 +27,7 @@ def build_library(
     Raises:
         BuildError: there is no compiler, it failed, or there is no place for the library.
     """
-    command = [compiler(), "-std=c++17", "-O3", "-fPIC", "-shared", *map(str, sources), *options]
+    command = [compiler(), *LIBRARY_OPTIONS, *map(str, sources), *options]
     headers = sorted({header for source in sources for header in source.parent.glob("*.h")})
     content = [path.read_bytes() for path in (*sources, *headers)]
     # What a link leads to tells compilers apart; the link itself is run, for its name can matter.
@@ -68,7 +48,7 @@ def build_library(
         raise BuildError(f"{library.parent} cannot be written: {error}") from error
     os.close(handle)
     try:
-        _compile([*command, "-o", made])
+        compile_library([*command, "-o", made])
         os.replace(made, library)
     finally:
         Path(made).unlink(missing_ok=True)
@@ -78,15 +58,3 @@ def build_library(
 def kept_libraries() -> list[Path]:
     """The libraries that have been built, and were not removed since."""
     return sorted(cache_path().glob("*.so"))
-
-
-def _compile(command: Sequence[str]) -> None:
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=TIME_LIMIT, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise BuildError(f"{command[0]} did not run: {error}") from error
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if "error" in line] or [done.stderr]
-        raise BuildError(f"{command[0]} failed: {lines[0].strip()[:300]}")

@@ -1,10 +1,12 @@
-"""The library of convolutions by oneDNN, where oneDNN and a C++ compiler are installed.
+"""The library of convolutions by oneDNN.
 
-The extra ``onednn`` brings it (``pip install '.[onednn]'`` from a checkout). The library is
-compiled when the first step with a convolution is, which takes some seconds, once for a user and a
-version. With it come the sums of batch normalisation, which need no oneDNN but are of use in the
-same networks. ``RUNNEL_ONEDNN=0`` turns it off; ``RUNNEL_ONEDNN=/opt/onednn`` names another
-installation, a folder with ``include`` and ``lib`` or ``lib64``.
+On Linux on x86-64 oneDNN is installed with runnel, and the package carries the library where there
+was a C++ compiler when it was built. Where it carries none that fits, and oneDNN's headers (the
+extra ``onednn``) and a compiler are here, the library is compiled when the first step with a
+convolution is, which takes some seconds, once for a user and a version. With it come the sums of
+batch normalisation, which need no oneDNN but are of use in the same networks. ``RUNNEL_ONEDNN=0``
+turns it off; ``RUNNEL_ONEDNN=/opt/onednn`` names another installation, a folder with ``include``
+and ``lib`` or ``lib64``.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import platform
 import re
 import sys
 import threading
@@ -20,7 +23,9 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from runnel.native.build import BuildError, build_library
+from runnel.native import kernels
+from runnel.native.build import build_library
+from runnel.native.compiling import BuildError
 
 VARIABLE = "RUNNEL_ONEDNN"
 CONVOLUTIONS = (
@@ -29,15 +34,14 @@ CONVOLUTIONS = (
     "runnel_conv_input_gradient",
 )
 CHANNEL_SUMS = ("runnel_channel_moments", "runnel_channel_gradients")
-_SOURCES = [Path(__file__).with_name(name) for name in ("convolution.cpp", "channel_sums.cpp")]
 _loading = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """Where oneDNN's headers and its library are."""
+    """Where oneDNN's library is, and its headers, if they are here."""
 
-    include: Path
+    include: Path | None
     library: Path
     version: str
 
@@ -56,7 +60,7 @@ def installation() -> Installation | None:
     for file in package.files or ():
         if file.name == "libdnnl.so":
             library = Path(str(package.locate_file(file))).resolve()
-            return _in_folder(library.parent.parent)
+            return _in_folder(library.parent.parent) or Installation(None, library, "")
     return None
 
 
@@ -105,14 +109,13 @@ def _load() -> ctypes.CDLL | None:
         return None
     import jax
 
-    folder = str(found.library.parent)
-    options = [
-        *("-fopenmp", f"-I{jax.ffi.include_dir()}", f"-I{found.include}"),
-        *(f"-L{folder}", "-ldnnl", f"-Wl,-rpath,{folder}"),
-    ]
+    include = Path(jax.ffi.include_dir())
     try:
-        versions = [metadata.version("jaxlib"), found.version]
-        library = ctypes.CDLL(str(build_library("kernels", _SOURCES, options, versions)))
+        path = _packaged(include) or _built(found, include)
+        if path is None:
+            return None
+        ctypes.CDLL(str(found.library))  # the library asks for it by its name alone
+        library = ctypes.CDLL(str(path))
     except (BuildError, OSError) as error:
         warnings.warn(
             f"oneDNN is installed, but cannot be used: {error}. runnel computes convolutions "
@@ -125,3 +128,35 @@ def _load() -> ctypes.CDLL | None:
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, name)), platform="cpu")
     library.runnel_conv_has_kernel.restype = ctypes.c_int
     return library
+
+
+def _packaged(jax_include: Path) -> Path | None:
+    """The library that the package carries, if it fits this JAX and no other oneDNN is named."""
+    if os.environ.get(VARIABLE, "") not in ("", "1"):
+        return None
+    found = kernels.packaged(kernels.FOLDER, kernels.interface_version(jax_include))
+    return found[0] if found else None
+
+
+def _built(found: Installation, jax_include: Path) -> Path | None:
+    """The library, built here; None without headers."""
+    if found.include is None:
+        return None
+    options = kernels.options(jax_include, found.include, found.library.parent)
+    versions = [metadata.version("jaxlib"), found.version]
+    return build_library("kernels", kernels.SOURCES, options, versions)
+
+
+def explanation() -> str:
+    """One sentence on what convolutions on this CPU are computed by, and why."""
+    if load() is not None:
+        return "Convolutions on this CPU are computed by oneDNN."
+    if os.environ.get(VARIABLE) == "0":
+        why = f"{VARIABLE}=0"
+    elif not sys.platform.startswith("linux") or platform.machine() != "x86_64":
+        why = "oneDNN is used on Linux on x86-64"
+    elif installation() is None:
+        why = "the package onednn-cpu-gomp is not installed"
+    else:
+        why = "there was no C++ compiler when runnel was installed (on Debian: apt-get install g++)"
+    return f"Convolutions on this CPU are computed by runnel's own formulations: {why}."

@@ -34,7 +34,9 @@ def test_a_library_is_built_once_for_each_content(source, compiler, monkeypatch)
     first = build.build_library("answer", [source], ["-DANSWER=42"], ["1"])
     assert ctypes.CDLL(str(first)).answer() == 42
     with monkeypatch.context() as without_compiling:
-        without_compiling.setattr(build, "_compile", lambda command: pytest.fail("compiled again"))
+        without_compiling.setattr(
+            build, "compile_library", lambda command: pytest.fail("compiled again")
+        )
         assert build.build_library("answer", [source], ["-DANSWER=42"], ["1"]) == first
     others = [
         build.build_library("answer", [source], ["-DANSWER=43"], ["1"]),

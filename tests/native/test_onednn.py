@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runnel.native import build, onednn
+from runnel.native import build, kernels, onednn
 
 PROGRAM = """
 import numpy as np
@@ -96,3 +96,45 @@ def test_turned_off_convolutions_compile_all_the_same():
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "False"
+
+
+BUILT = """
+from runnel.native import build, onednn
+
+def refuse(*arguments):
+    raise AssertionError("built again")
+
+build.build_library = onednn.build_library = refuse
+print(onednn.explanation())
+"""
+
+
+@pytest.mark.skipif(not kernels.packaged(kernels.FOLDER), reason="installed without a compiler")
+def test_what_the_package_carries_is_used():
+    environment = {k: v for k, v in os.environ.items() if k != onednn.VARIABLE}
+    done = subprocess.run(
+        [sys.executable, "-c", BUILT], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "Convolutions on this CPU are computed by oneDNN.\n", done.stderr
+
+
+def test_a_library_of_other_sources_has_another_name(tmp_path, monkeypatch):
+    for path in kernels.FOLDER.iterdir():
+        if path.suffix in (".cpp", ".h"):
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    name = kernels.packaged_name("0.3")
+    monkeypatch.setattr(kernels, "FOLDER", tmp_path)
+    monkeypatch.setattr(kernels, "SOURCES", [tmp_path / path.name for path in kernels.SOURCES])
+    assert kernels.packaged_name("0.3") == name
+    (tmp_path / name).touch()
+    assert kernels.packaged(tmp_path) == kernels.packaged(tmp_path, "0.3") == [tmp_path / name]
+    assert kernels.packaged(tmp_path, "0.4") == []
+    with open(tmp_path / "resources.h", "a") as header:
+        header.write("// changed")
+    assert kernels.packaged(tmp_path) == []
+
+
+def test_the_interface_of_the_installed_xla_is_known():
+    jax = pytest.importorskip("jax")
+    major, minor = kernels.interface_version(Path(jax.ffi.include_dir())).split(".")
+    assert int(major) >= 0 and int(minor) >= 0
