@@ -12,17 +12,16 @@ import itertools
 import logging
 import secrets
 import threading
-import time
 import weakref
 from collections.abc import Collection, Sequence
 from typing import Any
 
 from runnel.distributed import wire
 from runnel.distributed.protocol.worker_pb2 import Ended, Envelope, Register
+from runnel.distributed.session_tasks import SessionTasks
 from runnel.distributed.step_parts import ClusterPlan, ClusterStep, StepPart
 from runnel.distributed.step_rendezvous import task_of
 from runnel.graph import errors
-from runnel.graph.device import parsed_device
 from runnel.graph.device_set import DeviceSet, LogicalDevice
 from runnel.graph.operation import Operation, Tensor
 from runnel.passes.placement.bundles import bundle
@@ -36,9 +35,6 @@ from runnel.runtime.session.partial_run import PartialRun
 
 logger = logging.getLogger("runnel")
 
-CREATION_SECONDS = 600.0
-"""For how long a new session waits for tasks that do not answer."""
-
 
 class MasterSession:
     """What a session on a cluster plans and runs with."""
@@ -49,13 +45,9 @@ class MasterSession:
         self.number = secrets.randbits(63) | 1
         self._options = SessionOptions.from_config(config)
         self._isolated = bool(config is not None and config.isolate_session_state)
-        filters = [parsed_device(f) for f in config.device_filters] if config is not None else []
-        self.addresses = {
-            task: address
-            for task, address in server.addresses.items()
-            if task == server.task or not filters or any(_admits(f, task) for f in filters)
-        }
-        self.channels: dict[str, Any] = {}
+        self._tasks = SessionTasks(server, config, self._open_on, lambda: self.closed)
+        self.addresses = self._tasks.addresses
+        self.channels = self._tasks.channels
         # Guards the tables of steps and parts.
         self.lock = threading.Lock()
         self._numbers = itertools.count(1)
@@ -68,62 +60,54 @@ class MasterSession:
         self.closed: str | None = None
         soft = bool(config is not None and config.allow_soft_placement)
         log = bool(config is not None and config.log_device_placement)
-        self._meet_all(config)
-        self.devices = SessionDevices(DeviceSet(self._all_devices()), soft, log, automatic=False)
         server.masters[self.number] = self
-        created = Envelope()
-        created.create_session.session = self.number
-        created.create_session.isolated = self._isolated
-        server.host.open_here(created)
+        server.host.open_here(self._created())
         try:
-            # A value from one task may come to another before what this master says to it: so all
-            # have to know of the session before the first step.
-            asked = [self._tell(channel, created) for channel in self.channels.values()]
-            for answer in asked:
-                server.answer_of(answer)
+            self._tasks.meet_reachable()
+            devices = DeviceSet(self._tasks.devices())
+            self.devices = SessionDevices(devices, soft, log, automatic=False)
         except BaseException:
             self.close("the session could not be made")
             raise
 
-    def _meet_all(self, config: Any) -> None:
-        """Connects to every task, which is waited for, as TensorFlow's sessions do."""
-        patience = CREATION_SECONDS
-        if config is not None and config.operation_timeout_in_ms > 0:
-            patience = config.operation_timeout_in_ms / 1000
-        deadline = time.monotonic() + patience
-        for task, address in self.addresses.items():
-            if task != self.server.task:
-                left = max(deadline - time.monotonic(), 0.0)
-                self.channels[task] = self.server.peers.channel(task, address, left)
+    def _open_on(self, channel: Any) -> Any:
+        """Makes the session known to a task, and asks it whether it has heard.
 
-    def _all_devices(self) -> list[LogicalDevice]:
-        """The devices of all tasks, those of this one first."""
-        found = list(self.server.devices)
-        for task in self.channels:
-            for device in self.server.peers.devices[task]:
-                index = parsed_device(device.name).device_index or 0
-                found.append(
-                    LogicalDevice(
-                        device.name,
-                        device.type,
-                        index,
-                        device.memory,
-                        f"{task}/{device.hardware}",
-                        self.channels[task].incarnation,
-                    )
-                )
-        return found
+        A value from one task may come to another before what this master says to it: so all that
+        have a part of a step have to know of the session before.
+        """
+        channel.send(self._created())
+        return self.server.question(channel, "ready")
+
+    def _created(self) -> Envelope:
+        message = Envelope()
+        message.create_session.session = self.number
+        message.create_session.isolated = self._isolated
+        return message
+
+    def _meet(self, tasks: Sequence[str]) -> None:
+        """Waits for tasks that did not answer when the session was made."""
+        if tasks:
+            self._tasks.meet(tasks)
+            self.devices.widen(DeviceSet(self._tasks.devices()))
 
     @property
     def resources(self) -> Any:
         """What the steps of this session share on this task."""
         return self.server.host.sessions[self.number].state.resources
 
-    def _tell(self, channel: Any, envelope: Envelope) -> Any:
-        channel.send(envelope)
-        return self.server.question(channel, "ready")
-
     # Planning -------------------------------------------------------------------------------
+
+    def reach(
+        self,
+        fetches: Sequence[Tensor],
+        targets: Sequence[Operation],
+        feeds: Sequence[Tensor],
+        done: Collection[Operation] = (),
+    ) -> None:
+        """Waits for tasks that a step needs, and that have not been met."""
+        if self._tasks.unmet:
+            self._meet(self._tasks.needed(prune(fetches, targets, feeds, done).nodes))
 
     def plan(
         self,
@@ -136,6 +120,7 @@ class MasterSession:
         """A step, cut into parts that their tasks have been given."""
         self._forget_discarded()
         program = prune(fetches, targets, feeds, done)
+        self._meet(self._tasks.needed(program.nodes))
         devices = self.devices
         placement = devices.placement([node.op for node in program.nodes], program)
         devices.note_placement(program, placement)
@@ -255,10 +240,12 @@ class MasterSession:
 
     def list_devices(self) -> list[LogicalDevice]:
         """The devices of the cluster that this session may use."""
+        self._meet(self._tasks.unmet)
         return list(self.devices.devices)
 
     def reset(self, containers: Sequence[str]) -> None:
         """Clears containers on all tasks."""
+        self._meet(self._tasks.unmet)
         for channel in self.channels.values():
             self.server.answer_of(self.server.question(channel, "reset", containers))
         self.server.host.state.clear(list(containers) or None)
@@ -270,18 +257,17 @@ class MasterSession:
         self.closed = why
         if self.server.masters.pop(self.number, None) is not None:
             self.server.steps_of_closed += self.ended_steps
-        message = Envelope()
-        message.close_session.session = self.number
-        for channel in self.channels.values():
+        for channel in list(self.channels.values()):
             try:
-                channel.send(message, wait=False)
+                channel.send(self._over(), wait=False)
             except errors.OpError as error:
                 logger.debug("A task could not be told of a closed session: %s", error)
-        self.server.host.open_here(message)
+        self.server.host.open_here(self._over())
 
-
-def _admits(wish: Any, task: str) -> bool:
-    return wish.replace(device_type=None, device_index=None).admits(parsed_device(task))
+    def _over(self) -> Envelope:
+        message = Envelope()
+        message.close_session.session = self.number
+        return message
 
 
 def _unavailable(task: str, error: Any) -> errors.UnavailableError:

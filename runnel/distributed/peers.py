@@ -31,7 +31,7 @@ from runnel.distributed.transport.stream import (
     TlsStream,
 )
 from runnel.distributed.wire import Malformed
-from runnel.graph.errors import OpError, UnauthenticatedError, UnavailableError
+from runnel.graph.errors import CancelledError, OpError, UnauthenticatedError, UnavailableError
 
 logger = logging.getLogger("runnel")
 
@@ -118,8 +118,17 @@ class Peers:
 
     # Meeting --------------------------------------------------------------------------------
 
-    def channel(self, task: str, address: str, patience: float = 0.0) -> Any:
-        """The channel to ``task``, which is dialled for at most ``patience`` seconds if need be."""
+    def channel(
+        self,
+        task: str,
+        address: str,
+        patience: float = 0.0,
+        given_up: Callable[[], str | None] = lambda: None,
+    ) -> Any:
+        """The channel to ``task``, which is dialled for at most ``patience`` seconds if need be.
+
+        ``given_up()`` says why nobody wants it any more.
+        """
         known = self._channels.get(task)
         if known is not None and known.error is None:
             return known
@@ -129,19 +138,24 @@ class Peers:
             known = self._channels.get(task)
             if known is not None and known.error is None:
                 return known
-            return self._dial_until(task, address, patience)
+            return self._dial_until(task, address, patience, given_up)
 
     def known(self, task: str) -> Any:
         """The channel to a task that was met, or None."""
         channel = self._channels.get(task)
         return channel if channel is not None and channel.error is None else None
 
-    def _dial_until(self, task: str, address: str, patience: float) -> Any:
+    def _dial_until(
+        self, task: str, address: str, patience: float, given_up: Callable[[], str | None]
+    ) -> Any:
         begun = told = time.monotonic()
         pause = _RETRY_SECONDS
         while True:
             if self._closed is not None:
                 raise UnavailableError(None, None, self._closed)
+            why = given_up()
+            if why is not None:
+                raise CancelledError(None, None, f"{task} is not waited for any more: {why}")
             try:
                 return self._dial(task, address)
             except (OSError, EOFError, Malformed) as error:

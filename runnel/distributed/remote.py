@@ -197,6 +197,9 @@ class RemoteBackend:
             request.graph_def = written.SerializeToString()
             self._version = self.call("ExtendSession", request).graph_version
 
+    def reach(self, *step: Any) -> None:
+        """The master waits for the tasks that a step needs."""
+
     def plan(
         self,
         fetches: Sequence[Tensor],

@@ -231,13 +231,13 @@ class Server:
         channel.send(envelope)
         return asked
 
-    def answer_of(self, asked: _Asked) -> bytes:
+    def answer_of(self, asked: _Asked, seconds: float = _ANSWER_SECONDS) -> bytes:
         """What another task has answered; waits for it."""
         try:
-            return asked.answer.result(_ANSWER_SECONDS)
+            return asked.answer.result(seconds)
         except TimeoutError:
             raise errors.DeadlineExceededError(
-                None, None, f"{asked.channel.task} has not answered for {_ANSWER_SECONDS:g} s"
+                None, None, f"{asked.channel.task} has not answered for {seconds:g} s"
             ) from None
         finally:
             self._questions.pop(asked.number, None)

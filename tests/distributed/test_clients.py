@@ -17,6 +17,7 @@ from runnel.distributed import client_values, remote
 from runnel.distributed.protocol import client_pb2 as messages
 from runnel.distributed.remote import RemoteBackend, status
 from runnel.distributed.service import SERVICE, VERSION
+from runnel.distributed.session_tasks import SessionTasks
 from runnel.runtime.session import session as sessions
 from tests.distributed.clusters import cluster_of, free_addresses, servers
 
@@ -135,10 +136,16 @@ def test_a_quiet_client_may_ask_often_whether_the_server_lives(server):
         stream.cancel()
 
 
-def test_a_session_whose_client_has_given_up_waiting_is_not_kept():
-    spec = cluster_of(worker=2)
-    first = tf.train.Server(spec, "worker", 0)
-    second = None
+def test_a_session_whose_client_has_given_up_waiting_is_not_kept(monkeypatch):
+    given_up = threading.Event()
+    meet = SessionTasks.meet_reachable
+
+    def meet_late(tasks: SessionTasks) -> None:
+        assert given_up.wait(60)
+        meet(tasks)
+
+    monkeypatch.setattr(SessionTasks, "meet_reachable", meet_late)
+    first = tf.train.Server(cluster_of(worker=1), "worker", 0)
     try:
         first._grpc_path()
         service = first._service
@@ -157,14 +164,12 @@ def test_a_session_whose_client_has_given_up_waiting_is_not_kept():
             with pytest.raises(grpc.RpcError) as raised:
                 call(channel, "CreateSession", request, messages.CreateSessionReply, timeout=1)
             assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-            second = tf.train.Server(spec, "worker", 1)  # the one that was waited for
+            given_up.set()
             assert created.wait(60)
         assert not service._sessions
         assert not first.masters
     finally:
-        for server in (first, second):
-            if server is not None:
-                server.stop()
+        first.stop()
 
 
 def test_every_call_needs_the_clusters_token(monkeypatch):

@@ -236,15 +236,73 @@ def test_a_client_that_dies_is_forgotten():
         _assert_idle(cluster)
 
 
-def test_a_task_that_is_not_there_is_named_when_a_session_gives_up_waiting():
+def test_a_task_that_is_not_there_is_named_when_a_step_gives_up_waiting():
     spec = cluster_of(ps=1, worker=1)
     worker = tf.train.Server(spec, "worker", 0)
     try:
         config = tf.ConfigProto(operation_timeout_in_ms=300)
-        with pytest.raises(tf.errors.UnavailableError, match="/job:ps.*cannot be reached"):
-            tf.Session(worker.target, config=config)
+        with tf.Session(worker.target, config=config) as sess:
+            assert sess.run(tf.constant(1) + 1) == 2  # nobody else is needed for that
+            with pytest.raises(tf.errors.UnavailableError, match="/job:ps.*cannot be reached"):
+                sess.run(variable_on("ps").initializer)
+            with pytest.raises(tf.errors.UnavailableError, match="/job:ps.*cannot be reached"):
+                sess.list_devices()
     finally:
         worker.stop()
+
+
+def test_a_step_waits_for_a_task_that_it_needs_and_that_comes_later():
+    spec = cluster_of(ps=2, worker=1)
+    worker, ps0 = tf.train.Server(spec, "worker", 0), tf.train.Server(spec, "ps", 0)
+    late = []
+    try:
+        with tf.device("/job:ps/task:0"):
+            here = tf.Variable(1.0)
+        with tf.device("/job:ps/task:1"):
+            there = tf.Variable(2.0)
+        with tf.colocate_with(there.op):
+            beside = tf.constant(3.0) + 1.0
+        with tf.Session(worker.target) as sess:
+            sess.run(here.initializer)
+            coming = threading.Timer(0.2, lambda: late.append(tf.train.Server(spec, "ps", 1)))
+            coming.start()
+            assert sess.run(beside) == 4.0  # it is to be with what has yet to come
+            coming.join()
+            sess.run(there.initializer)
+            assert sess.run(here + there) == 3.0
+            tasks = {device.name.rpartition("/device")[0] for device in sess.list_devices()}
+            assert len(tasks) == 3
+    finally:
+        for server in (worker, ps0, *late):
+            server.stop()
+
+
+def test_a_closed_session_waits_for_nobody():
+    spec = cluster_of(ps=1, worker=1)
+    worker = tf.train.Server(spec, "worker", 0)
+    try:
+        there = variable_on("ps")
+        sess = tf.Session(worker.target)
+        thread, found = raised_by(lambda: sess.run(there.initializer))
+        sess.close()
+        thread.join(10)
+        assert not thread.is_alive()
+        assert isinstance(found[0], tf.errors.CancelledError | RuntimeError)
+    finally:
+        worker.stop()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="stops a process")
+def test_a_task_that_does_not_move_holds_up_only_who_needs_it():
+    with worker_and_processes("ps", "other") as (worker, processes):
+        shared = variable_on("ps")
+        processes["other"].signal(signal.SIGSTOP)
+        try:
+            with tf.Session(worker.target) as sess:
+                sess.run(shared.initializer)
+                assert sess.run(shared) == 1.0
+        finally:
+            processes["other"].signal(signal.SIGCONT)
 
 
 def test_two_servers_cannot_have_one_port():

@@ -94,7 +94,10 @@ def test_tasks_and_clients_talk_through_tls_and_know_each_other(certificates, mo
         worker = tf.train.Server(spec, "worker", 0)
         try:
             config = tf.ConfigProto(operation_timeout_in_ms=500)
-            with pytest.raises(tf.errors.UnavailableError, match="/job:ps"):
-                tf.Session(worker.target, config=config)
+            with (
+                tf.Session(worker.target, config=config) as sess,
+                pytest.raises(tf.errors.UnavailableError, match="/job:ps"),
+            ):
+                sess.list_devices()
         finally:
             worker.stop()

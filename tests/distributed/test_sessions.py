@@ -122,13 +122,18 @@ def test_an_isolated_session_has_state_of_its_own(cluster):
 def test_a_session_that_a_task_does_not_answer_for_leaves_nothing_behind(cluster, monkeypatch):
     master = cluster["worker0"]
 
-    def silent(asked: Any) -> bytes:
+    def silent(asked: Any, seconds: float = 1.0) -> bytes:
         raise tf.errors.DeadlineExceededError(None, None, "it has not answered")
 
     monkeypatch.setattr(master, "answer_of", silent)
     before = dict(master.masters), dict(master.host.sessions)
-    with pytest.raises(tf.errors.DeadlineExceededError, match="not answered"):
-        tf.Session(master.target)
+    with tf.device("/job:ps/task:0"):
+        there = tf.Variable(1.0)
+    with (
+        tf.Session(master.target) as sess,
+        pytest.raises(tf.errors.DeadlineExceededError, match="not answered"),
+    ):
+        sess.run(there.initializer)
     assert (master.masters, master.host.sessions) == before
 
 

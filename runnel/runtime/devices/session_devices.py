@@ -57,6 +57,10 @@ class SessionDevices:
             config.graph_options.optimizer_options.opt_level >= 0,
         )
 
+    def widen(self, devices: DeviceSet) -> None:
+        """Takes more devices into account; what was placed stays where it is."""
+        self.devices = devices
+
     def place(self, program: Program) -> Placement | None:
         """The placement of a step; None when all of it is on the device that JAX uses anyway."""
         operations = [node.op for node in program.nodes]

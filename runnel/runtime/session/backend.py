@@ -47,6 +47,14 @@ class Backend(Protocol):
     def resources(self) -> Resources:
         """What the steps that run in this process share beside variables."""
 
+    def reach(
+        self,
+        fetches: Sequence[Tensor],
+        targets: Sequence[Operation],
+        feeds: Sequence[Tensor],
+    ) -> None:
+        """Waits until all that a step needs is there."""
+
     def plan(
         self,
         fetches: Sequence[Tensor],
@@ -78,6 +86,9 @@ class LocalBackend:
     @property
     def resources(self) -> Resources:
         return self.task.resources
+
+    def reach(self, *step: Any) -> None:
+        """This process is here."""
 
     def plan(
         self,

@@ -181,6 +181,8 @@ class BaseSession:
         targets = sorted((e for e in elements if isinstance(e, Operation)), key=lambda op: op.id)
         feeds = sorted(expanded, key=_place)
         key = ("plan", tuple(tensors), tuple(targets), tuple(feeds))
+        if key not in self._prepared:  # before the lock: other calls need not wait for that
+            self._backend.reach(tensors, targets, feeds)
         with self._prepare_lock:
             mutations, current = self._graph.mutation_count, settings.current
             if mutations != self._mutations or current is not self._settings:
