@@ -76,7 +76,9 @@ def _(*, shape):
 
 @reduce_op.kernel
 def _(xp, input, *, waiter, operation, merge_op, final_op):
-    begin = exchanges.all_reduce(np.asarray(input), merge_op, final_op == "Div")
+    value = np.asarray(taken_over(input))
+    empty = waiter.resources.collectives.buffers.empty
+    begin = exchanges.all_reduce(value, merge_op, final_op == "Div", empty)
     return _started(waiter, operation, begin)
 
 

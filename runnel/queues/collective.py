@@ -2,10 +2,10 @@
 
 Who takes part in a *group* is found by the group's leader, a task that all know: members join, and
 when as many have come as the group has, the leader tells each who they are. From then on the n-th
-call of an instance at one member belongs together with the n-th at every other. Large values go
-around a ring in as many pieces as there are members, each of which adds its own: a member sends and
-receives twice the size of the value, however many members there are. Every member gets the same
-bits.
+call of an instance at one member belongs together with the n-th at every other. Two members give
+each other their values; among more, a large value goes around a ring in as many pieces as there are
+members, each of which adds its own: a member sends and receives twice the size of the value, however
+many members there are. Every member gets the same bits.
 
 A call that fails at one member fails at all, and the group is over; the next calls form it anew.
 Nothing here waits: a call is a generator that asks for a message by its key and goes on, on the
@@ -32,6 +32,7 @@ from runnel.graph.errors import (
     OpError,
     UnavailableError,
 )
+from runnel.queues.buffers import Buffers
 from runnel.queues.waiter import WAITING, Waiter
 
 Exchange = Generator[str, Any, Any]
@@ -92,6 +93,8 @@ class Collectives:
 
     def __init__(self) -> None:
         self.task = ""
+        self.buffers = Buffers()
+        """Memory for results."""
         self._leader = ""
         self._post_to: Post | None = None
         # Guards the tables; not held while values are added up or sent.

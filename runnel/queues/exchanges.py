@@ -18,52 +18,93 @@ MERGES: dict[str, Callable[..., Any]] = {
 }
 SMALL_BYTES = 1 << 14
 """A value of up to this size is sent whole to every member: a ring would take longer."""
+CACHED = 1 << 16
+"""Elements that are added and divided while they are in a core's cache."""
+
+Empty = Callable[[tuple[int, ...], np.dtype], np.ndarray]
 
 
-def all_reduce(value: np.ndarray, merge: str, divides: bool) -> Begin:
-    """Every member gets what all values give together; ``divides``: by their number."""
+def all_reduce(value: np.ndarray, merge: str, divides: bool, empty: Empty = np.empty) -> Begin:
+    """Every member gets what all values give together; ``divides``: by their number.
+
+    ``value`` must not change meanwhile. ``empty`` gives the memory for a large result.
+    """
 
     def begin(rank: int, count: int, send: Send) -> Exchange:
-        total = np.array(value).reshape(-1)
-        if count > 1:
-            exchange = _whole if total.nbytes <= SMALL_BYTES else _around_ring
-            total = yield from exchange(total, MERGES[merge], rank, count, send)
-        if divides:
-            total = _divided(total, count)
-        return total.reshape(value.shape)
+        mine = value.reshape(-1)
+        # Two would send as much around a ring, in two turns.
+        exchange = _around_ring if count > 2 and value.nbytes > SMALL_BYTES else _whole
+        merging = _Merging(MERGES[merge], count if divides else 1)
+        found = yield from exchange(mine, merging, rank, count, send, empty)
+        return found.reshape(value.shape)
 
     return begin
 
 
-def _whole(total: np.ndarray, merge: Any, rank: int, count: int, send: Send) -> Exchange:
+class _Merging:
+    """Adds up the values of members, or whatever their ``merge`` is, and divides the last sum."""
+
+    def __init__(self, merge: Callable[..., Any], divisor: int) -> None:
+        self._merge, self._divisor = merge, divisor
+
+    def __call__(self, a: np.ndarray, b: np.ndarray, out: np.ndarray, is_last: bool) -> None:
+        """Puts what ``a`` and ``b`` give into ``out``, which may be one of them."""
+        for begin in range(0, len(out), CACHED):
+            part = slice(begin, begin + CACHED)
+            self._merge(a[part], b[part], out=out[part])
+            if is_last:
+                self._divide(out[part])
+
+    def _divide(self, total: np.ndarray) -> None:
+        """Divides ``total`` in its place; integers towards 0."""
+        if self._divisor == 1:
+            return
+        divisor = total.dtype.type(self._divisor)
+        if np.issubdtype(total.dtype, np.integer):
+            np.copyto(total, np.sign(total) * (np.abs(total) // divisor))
+        else:
+            np.true_divide(total, divisor, out=total)
+
+
+def _whole(
+    mine: np.ndarray, merging: _Merging, rank: int, count: int, send: Send, empty: Empty
+) -> Exchange:
     """Each adds up all values in the same order."""
-    values = [total] * count
+    values = [mine] * count
     for other in range(count):
         if other != rank:
-            send(other, f"{rank}", total)
+            send(other, f"{rank}", mine)
     for other in range(count):
         if other != rank:
-            values[other] = _alike((yield f"{other}"), total)
-    found = values[0].copy()
-    for value in values[1:]:
-        merge(found, value, out=found)
+            values[other] = _alike((yield f"{other}"), mine)
+    if count == 1:
+        return mine.copy()
+    total, found = values[0], empty(mine.shape, mine.dtype)
+    for place, value in enumerate(values[1:], 2):
+        merging(total, value, found, place == count)
+        total = found
     return found
 
 
-def _around_ring(total: np.ndarray, merge: Any, rank: int, count: int, send: Send) -> Exchange:
+def _around_ring(
+    mine: np.ndarray, merging: _Merging, rank: int, count: int, send: Send, empty: Empty
+) -> Exchange:
     """Each piece goes around and grows, then goes around again for all to have it."""
-    ends = [len(total) * i // count for i in range(count + 1)]
-    pieces = [total[begin:end] for begin, end in zip(ends, ends[1:], strict=False)]
+    ends = [len(mine) * i // count for i in range(count + 1)]
+    places = [slice(*pair) for pair in zip(ends, ends[1:], strict=False)]
     after = (rank + 1) % count
+    found = empty(mine.shape, mine.dtype)
+    sent = mine[places[rank]]
     for stage in range(count - 1):
-        send(after, f"add {stage}", pieces[(rank - stage) % count])
-        mine = pieces[(rank - stage - 1) % count]
-        merge(mine, _alike((yield f"add {stage}"), mine), out=mine)
+        send(after, f"add {stage}", sent)
+        place = places[(rank - stage - 1) % count]
+        own, sent = mine[place], found[place]
+        merging(own, _alike((yield f"add {stage}"), own), sent, stage == count - 2)
     for stage in range(count - 1):
-        send(after, f"all {stage}", pieces[(rank + 1 - stage) % count])
-        mine = pieces[(rank - stage) % count]
-        np.copyto(mine, _alike((yield f"all {stage}"), mine))
-    return total
+        send(after, f"all {stage}", sent)
+        sent = found[places[(rank - stage) % count]]
+        np.copyto(sent, _alike((yield f"all {stage}"), sent))
+    return found
 
 
 def all_gather(value: np.ndarray) -> Begin:
@@ -119,9 +160,3 @@ def _different(value: np.ndarray, mine: np.ndarray) -> InvalidArgumentError:
         f"The members of the group have different values: {value.dtype} {value.shape} and "
         f"{mine.dtype} {mine.shape}",
     )
-
-
-def _divided(total: np.ndarray, count: int) -> np.ndarray:
-    if np.issubdtype(total.dtype, np.integer):
-        return np.sign(total) * (np.abs(total) // count)
-    return (total / count).astype(total.dtype)

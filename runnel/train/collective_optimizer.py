@@ -1,9 +1,9 @@
 """``CollectiveOptimizer``: synchronous training without parameter servers.
 
 Every worker has the variables itself and applies the same mean of all workers' gradients to them,
-so they stay equal bit for bit. The gradients travel together, one array for each type, around a
-ring of the workers. A variable that lies on another task, a large embedding on parameter servers,
-is shared instead: each worker applies its own part of the mean to it.
+so they stay equal bit for bit. Large gradients travel as they are, the others together, one array
+for each type. A variable that lies on another task, a large embedding on parameter servers, is
+shared instead: each worker applies its own part of the mean to it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from runnel.graph.device import parsed_device
 from runnel.graph.graph import get_default_graph, name_scope
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation, Tensor
+from runnel.ops import control
 from runnel.ops.array_shape import reshape, shape, size
 from runnel.ops.collectives import all_gather, all_reduce, broadcast_recv, broadcast_send
-from runnel.ops.control import group
 from runnel.ops.joining import concat, stack
 from runnel.ops.splitting import split
 from runnel.train.optimizer import Optimizer
 from runnel.train.session_run_hook import SessionRunHook
 from runnel.variables.initialization import global_variables
+
+LARGE_BYTES = 1 << 19
+"""From this size on, packing a gradient takes longer than a message of its own."""
 
 
 class CollectiveOptimizer(Optimizer):
@@ -83,16 +86,24 @@ class CollectiveOptimizer(Optimizer):
                 elif isinstance(grad, IndexedSlices):
                     found[place] = self._rows_of_all(grad)
                 else:
-                    together.setdefault(grad.dtype, []).append(place)
+                    alone = place if _is_large(grad) else None
+                    together.setdefault((grad.dtype, alone), []).append(place)
             for places in together.values():
                 means = self._means([pairs[place][0] for place in places])
                 for place, mean in zip(places, means, strict=True):
                     found[place] = mean
+            own = [place for place, (_, variable) in enumerate(pairs) if not _is_shared(variable)]
+            # A step that fails before all have arrived changes no variable.
+            arrived = control.tuple([found[place] for place in own]) if own else []
+            for place, mean in zip(own, arrived, strict=True):
+                found[place] = mean
         applied = [(grad, variable) for grad, (_, variable) in zip(found, pairs, strict=True)]
         return self._opt.apply_gradients(applied, global_step, name)
 
     def _means(self, grads: list[Tensor]) -> list[Tensor]:
         """The means of gradients of one type, which travel as one array."""
+        if len(grads) == 1:
+            return [all_reduce(grads[0], self._workers, self._group_key, final_op="Div")]
         packed = concat([reshape(grad, [-1]) for grad in grads], 0)
         mean = all_reduce(packed, self._workers, self._group_key, final_op="Div")
         sizes = stack([size(grad) for grad in grads])
@@ -142,7 +153,7 @@ class _EqualBeginning(SessionRunHook):
     def begin(self) -> None:
         with get_default_graph().name_scope("equal_beginning"):
             mine = [variable for variable in global_variables() if not _is_shared(variable)]
-            self._equal = group(*[self._given(variable) for variable in mine])
+            self._equal = control.group(*[self._given(variable) for variable in mine])
 
     def _given(self, variable: Any) -> Any:
         with get_default_graph().device(variable.device):
@@ -153,6 +164,11 @@ class _EqualBeginning(SessionRunHook):
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         session.run(self._equal)
+
+
+def _is_large(grad: Tensor) -> bool:
+    elements = grad.get_shape().num_elements()
+    return elements is not None and elements * grad.dtype.size >= LARGE_BYTES
 
 
 def _is_shared(variable: Any) -> bool:

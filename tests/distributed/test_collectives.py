@@ -169,6 +169,36 @@ def test_devices_of_one_process_make_a_group():
         assert [r.tolist() for r in sess.run(results)] == [[2.0], [2.0]]
 
 
+def test_a_step_that_fails_while_gradients_travel_changes_nothing():
+    names = ["large", "larger", "small", "smaller"]
+    sizes = [200_000, 300_000, 3, 0]
+    with tf.device("/cpu:0"):
+        variables = [tf.get_variable(n, initializer=np.ones(s)) for n, s in zip(names, sizes)]
+        loss = tf.add_n([tf.reduce_sum(v**2) for v in variables])
+        collective = tf.train.CollectiveOptimizer(tf.train.GradientDescentOptimizer(0.25), 2)
+        train = collective.minimize(loss)
+    sent = [op for op in tf.get_default_graph().get_operations() if op.type == "CollectiveReduce"]
+    assert len(sent) == 3, "the small ones travel together"
+    with tf.device("/cpu:1"):
+        answers = [
+            tf.collectives.all_reduce(
+                tf.zeros(op.inputs[0].shape, tf.float64), 2, 1, op.get_attr("instance_key")
+            ).op
+            for op in sent
+        ]
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as sess:
+        sess.run(tf.global_variables_initializer())
+        for missing in answers:
+            given = [answer for answer in answers if answer is not missing]
+            with pytest.raises(tf.errors.DeadlineExceededError):
+                sess.run([train, *given], options=tf.RunOptions(timeout_in_ms=200))
+            for value in sess.run(variables):
+                np.testing.assert_array_equal(value, 1.0)
+        sess.run([train, *answers])
+        for value in sess.run(variables):
+            np.testing.assert_array_equal(value, 0.75)
+
+
 def test_a_timeout_fails_the_operation_and_names_it():
     alone = tf.collectives.all_reduce(tf.ones([2]), 2, timeout=0.1, name="alone")
     with tf.Session() as sess:

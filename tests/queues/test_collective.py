@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import deque
 from typing import Any
@@ -98,6 +99,39 @@ def test_all_members_get_the_same_bits(count, size, merge, by):
         np.testing.assert_allclose(first, by.reduce(values), rtol=1e-12, atol=1e-12)
         for other in told.values():
             assert other.result[0].tobytes() == first.tobytes()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize(
+    "dtype", [tf.bfloat16, tf.float16, tf.float32, tf.float64, tf.int32, tf.int64]
+)
+def test_sums_and_means_of_every_type_and_length_are_numpys(count, dtype):
+    kind = np.dtype(dtype.as_numpy_dtype)
+    cached, ring = exchanges.CACHED, exchanges.SMALL_BYTES // kind.itemsize
+    shapes = [(), (0,), (2, 0), (5, 3), (ring,), (ring + 1,), (ring + 2,)]
+    shapes += [(cached - 1,), (cached + 1,), (2 * cached + 1,)]
+    rng = np.random.default_rng(count)
+    for divides, shape in itertools.product([False, True], shapes):
+        values = rng.integers(-4, 5, (count, *shape)).astype(kind)
+        values.flags.writeable = False
+        kept = values.copy()
+        network = Network(count)
+        told = [
+            network.call(i, exchanges.all_reduce(values[i], "Add", divides)) for i in range(count)
+        ]
+        network.deliver(random.Random(0))
+        expected = values.astype(np.float64).sum(0)  # exact: these are small integers
+        if divides:
+            expected = expected / count
+        if kind.kind == "i":
+            expected = np.trunc(expected)
+        for call in told:
+            [found] = call.result
+            assert (found.dtype, found.shape) == (kind, shape)
+            assert found.tobytes() == told[0].result[0].tobytes()
+            np.testing.assert_array_equal(found, expected.astype(kind))
+            assert not np.shares_memory(found, values)
+        assert values.tobytes() == kept.tobytes()
 
 
 def test_rounds_do_not_mix_though_members_are_apart():
