@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.interleaving import REPOSITORY
+from benchmarks.results import cores
 from benchmarks.workload import Workload
 from benchmarks.workloads.cluster import end_with_parent, free_addresses
 
@@ -22,6 +23,8 @@ SIZES = (784, 1024, 1024, 10)
 BATCH = 128
 RATE = 0.01
 CHECKED_STEPS = 3
+WARM_UP_STEPS = 100
+"""Two workers that compile beside their steps take longer than one; a busy machine slows both."""
 
 
 def initial_weights() -> list[np.ndarray]:
@@ -40,20 +43,39 @@ def batch(rank: int) -> tuple[np.ndarray, np.ndarray]:
 
 def training_step(contender: str) -> Workload:
     """Steps of both workers; the loss is the first worker's."""
+    return _by_two("training_step", contender)
+
+
+def exchange(contender: str) -> Workload:
+    """Both workers average an array as large as all gradients together."""
+    return _by_two("exchange", contender)
+
+
+def step_alone(contender: str) -> Workload:
+    """Steps of one worker that exchanges nothing: what there is to compute."""
+    step = STEPS["training_step", contender](0, [])
+    return _repeated(step, lambda iterations: None)
+
+
+def _by_two(what: str, contender: str) -> Workload:
     addresses = free_addresses(WORKERS)
-    arguments = {"contender": contender, "addresses": addresses}
     other = subprocess.Popen(
-        [sys.executable, "-m", __name__, json.dumps(arguments)],
+        [sys.executable, "-m", __name__, json.dumps([what, contender, addresses])],
         stdin=subprocess.PIPE,
         text=True,
         cwd=REPOSITORY,
     )
-    step = STEPS[contender](0, addresses)
 
     def begin(iterations: int) -> None:
         assert other.stdin is not None
         other.stdin.write(f"{iterations}\n")
         other.stdin.flush()
+
+    return _repeated(STEPS[what, contender](0, addresses), begin)
+
+
+def _repeated(step: Callable[[], float], begin: Callable[[int], None]) -> Workload:
+    """``begin`` tells the other worker how many steps come now."""
 
     def run(iterations: int) -> None:
         begin(iterations)
@@ -61,15 +83,38 @@ def training_step(contender: str) -> Workload:
             step()
 
     begin(CHECKED_STEPS)
-    losses = [step() for _ in range(CHECKED_STEPS)]
-    return Workload(run, facts=lambda: {"losses": losses})
+    checked = [step() for _ in range(CHECKED_STEPS)]
+    run(WARM_UP_STEPS)
+    return Workload(run, facts=lambda: {"checked": checked})
+
+
+def _share_cores() -> int:
+    """How many threads a worker computes with: two workers share the machine."""
+    return max(1, cores() // WORKERS)
+
+
+def _begin_graph(rank: int, addresses: list[str]) -> str:
+    """Begins a worker; returns what its sessions connect to."""
+    os.environ["NPROC"] = str(_share_cores())  # XLA looks when it starts
+    import runnel as tf
+
+    return tf.train.Server({"worker": addresses}, "worker", rank).target if addresses else ""
+
+
+def _begin_torch(rank: int, addresses: list[str]) -> None:
+    import torch
+
+    torch.set_num_threads(_share_cores())
+    if addresses:
+        os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = addresses[0].rsplit(":", 1)
+        torch.distributed.init_process_group("gloo", rank=rank, world_size=WORKERS)
 
 
 def _graph_step(rank: int, addresses: list[str]) -> Callable[[], float]:
+    target = _begin_graph(rank, addresses)
     import runnel as tf
 
-    server = tf.train.Server({"worker": addresses}, "worker", rank)
-    with tf.Graph().as_default(), tf.device(f"/job:worker/task:{rank}"):
+    with tf.Graph().as_default(), tf.device(f"/job:worker/task:{rank}" if target else ""):
         images, labels = batch(rank)
         x = tf.placeholder(tf.float32, images.shape)
         y = tf.placeholder(tf.int32, labels.shape)
@@ -80,9 +125,11 @@ def _graph_step(rank: int, addresses: list[str]) -> Callable[[], float]:
             value = tf.matmul(value if number == 0 else tf.nn.relu(value), w) + b
         entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=value)
         loss = tf.reduce_mean(entropy)
-        optimizer = tf.train.CollectiveOptimizer(tf.train.GradientDescentOptimizer(RATE), WORKERS)
+        optimizer = tf.train.GradientDescentOptimizer(RATE)
+        if target:
+            optimizer = tf.train.CollectiveOptimizer(optimizer, WORKERS)
         train = optimizer.minimize(loss)
-        session = tf.Session(server.target)
+        session = tf.Session(target)
         session.run(tf.global_variables_initializer())
         call = session.make_callable([train, loss], [x, y])
     fed = images, labels.astype(np.int32)
@@ -90,12 +137,10 @@ def _graph_step(rank: int, addresses: list[str]) -> Callable[[], float]:
 
 
 def _torch_step(rank: int, addresses: list[str]) -> Callable[[], float]:
+    _begin_torch(rank, addresses)
     import torch
     from torch import nn
 
-    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = addresses[0].rsplit(":", 1)
-    torch.set_num_threads(1)  # two processes share two cores
-    torch.distributed.init_process_group("gloo", rank=rank, world_size=WORKERS)
     layers: list[nn.Module] = []
     for weights in initial_weights():
         layer = nn.Linear(*weights.shape)
@@ -103,7 +148,9 @@ def _torch_step(rank: int, addresses: list[str]) -> Callable[[], float]:
             layer.weight.copy_(torch.from_numpy(weights.T))
             layer.bias.zero_()
         layers += [layer, nn.ReLU()]
-    model = nn.parallel.DistributedDataParallel(nn.Sequential(*layers[:-1]))
+    model: nn.Module = nn.Sequential(*layers[:-1])
+    if addresses:
+        model = nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), RATE, fused=True)
     images, labels = (torch.from_numpy(array) for array in batch(rank))
 
@@ -117,14 +164,51 @@ def _torch_step(rank: int, addresses: list[str]) -> Callable[[], float]:
     return step
 
 
-STEPS = {"runnel": _graph_step, "torch": _torch_step}
+def _graph_exchange(rank: int, addresses: list[str]) -> Callable[[], float]:
+    target = _begin_graph(rank, addresses)
+    import runnel as tf
+
+    with tf.Graph().as_default(), tf.device(f"/job:worker/task:{rank}"):
+        gradients = tf.get_variable("gradients", initializer=_gradients(rank))
+        mean = tf.collectives.all_reduce(gradients, WORKERS, final_op="Div")
+        session = tf.Session(target)
+        session.run(tf.global_variables_initializer())
+        call = session.make_callable(mean[0])
+    return lambda: float(call())
+
+
+def _torch_exchange(rank: int, addresses: list[str]) -> Callable[[], float]:
+    _begin_torch(rank, addresses)
+    import torch
+
+    gradients = torch.from_numpy(_gradients(rank))
+
+    def step() -> float:
+        mean = gradients.clone()  # it is reduced in its place
+        torch.distributed.all_reduce(mean)
+        return mean.div_(WORKERS)[0].item()
+
+    return step
+
+
+def _gradients(rank: int) -> np.ndarray:
+    count = sum(rows * columns + columns for rows, columns in zip(SIZES, SIZES[1:], strict=False))
+    return np.random.default_rng(rank).normal(size=count).astype(np.float32)
+
+
+STEPS = {
+    ("training_step", "runnel"): _graph_step,
+    ("training_step", "pytorch"): _torch_step,
+    ("exchange", "runnel"): _graph_exchange,
+    ("exchange", "pytorch"): _torch_exchange,
+}
 
 
 def main() -> None:
     """The second worker."""
-    task = json.loads(sys.argv[1])
+    what, contender, addresses = json.loads(sys.argv[1])
     end_with_parent()
-    step = STEPS[task["contender"]](1, task["addresses"])
+    step = STEPS[what, contender](1, addresses)
     for line in sys.stdin:
         for _ in range(int(line)):
             step()
