@@ -9,12 +9,16 @@ import numpy as np
 from runnel.graph.errors import DataLossError, InvalidArgumentError
 from runnel.pipelines.pipeline import (
     END,
+    Block,
     Element,
     Indexed,
     Pipeline,
     PipelineRun,
     Stage,
     Traversal,
+    columns_of,
+    joined_columns,
+    rows_of,
 )
 from runnel.pipelines.sources import Slices, scalar
 
@@ -74,7 +78,7 @@ class _Batching(Stage):
 
     def next(self) -> Any:
         self._run.check()
-        if self.source.has_blocks and type(self) is _Batching:
+        if self.source.has_blocks:
             return self._of_blocks()
         elements: list[Element] = []
         draw = self.source.next
@@ -86,11 +90,11 @@ class _Batching(Stage):
                 elements.append(element)
         if not elements or (self._drop and len(elements) < self._size):
             return END
-        return self.joined(elements)
+        return self.joined(columns_of(elements))
 
     def _of_blocks(self) -> Any:
         """The next batch, of elements that come several at a time."""
-        blocks: list[Element] = []
+        blocks: list[Block] = []
         missing = self._size
         while missing and not self._ended:
             block = self.source.block(missing)
@@ -101,13 +105,11 @@ class _Batching(Stage):
                 missing -= len(block[0])
         if not blocks or (self._drop and missing):
             return END
-        if len(blocks) == 1:
-            return blocks[0]
-        return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
+        return self.joined([joined_columns(columns) for columns in zip(*blocks, strict=True)])
 
-    def joined(self, elements: list[Element]) -> Element:
+    def joined(self, block: Block) -> Element:
         """Several elements as one."""
-        return [stacked(list(part), i) for i, part in enumerate(zip(*elements, strict=True))]
+        return [stacked(c, i) if isinstance(c, list) else c for i, c in enumerate(block)]
 
     def own_state(self) -> Any:
         return self._ended
@@ -154,13 +156,16 @@ class _PaddedBatching(_Batching):
         super().__init__(source, size, drop_remainder, run)
         self._shapes, self._fillings = shapes, fillings
 
-    def joined(self, elements: list[Element]) -> Element:
-        parts = enumerate(zip(*elements, strict=True))
-        return [self._padded(list(values), i) for i, values in parts]
+    def joined(self, block: Block) -> Element:
+        return [self._padded(column, i) for i, column in enumerate(block)]
 
-    def _padded(self, values: list[Any], place: int) -> np.ndarray:
+    def _padded(self, column: Any, place: int) -> np.ndarray:
         wanted, filling = self._shapes[place], self._fillings[place]
-        arrays = [np.asarray(value) for value in values]
+        if not isinstance(column, list) and column.ndim == len(wanted) + 1:
+            sizes = [have if size < 0 else size for have, size in zip(column.shape[1:], wanted)]
+            if list(column.shape[1:]) == sizes:
+                return column
+        arrays = [np.asarray(value) for value in rows_of(column)]
         if any(array.ndim != len(wanted) for array in arrays):
             raise InvalidArgumentError(
                 None,

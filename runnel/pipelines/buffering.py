@@ -13,13 +13,19 @@ from runnel.graph.errors import InvalidArgumentError
 from runnel.pipelines.mapping import LOOK_SECONDS
 from runnel.pipelines.pipeline import (
     END,
+    Block,
     Element,
     Pipeline,
     PipelineRun,
     SameNumber,
     Stage,
     Traversal,
+    columns_of,
+    elements_of,
 )
+
+_AT_ONCE = 128
+"""How many elements are taken from the source together, at most."""
 
 
 class Words(Protocol):
@@ -74,17 +80,72 @@ class _Shuffling(Stage):
         # As TensorFlow's, a ring: a drawn element gives its place to the one that waits longest.
         self._start = self._count = 0
         self._ended = False
+        self._waiting: deque[Element] = deque()
+        """Elements that were taken from the source, for which there is no room yet."""
+        self._error: Exception | None = None
+        """What the source raised in place of the element behind them."""
 
     def next(self) -> Any:
         while not self._ended and self._count < self._size:
             self._run.check()
-            element = self.source.next()
+            element = self._taken()
             if element is END:
                 self._ended = True
             else:
                 self._put(element)
-        if not self._count:
-            return END
+        return self._drawn() if self._count else END
+
+    def _taken(self) -> Any:
+        if self._waiting:
+            return self._waiting.popleft()
+        self._raise_error()
+        return self.source.next()
+
+    def _raise_error(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    @property
+    def has_blocks(self) -> bool:  # type: ignore[override]
+        # Rows of a tensor are better kept as views of it than copied.
+        return self.source.has_calls
+
+    @property
+    def has_calls(self) -> bool:  # type: ignore[override]
+        return self.source.has_calls
+
+    def block(self, most: int) -> Block | None:
+        given: list[Element] = []
+        while len(given) < most:
+            try:
+                self._fill(most - len(given))
+            except Exception as error:
+                if not given:
+                    raise
+                self._error = error
+                break
+            if not self._count:
+                break
+            given.append(self._drawn())
+        return columns_of(given) if given else None
+
+    def _fill(self, wanted: int) -> None:
+        """Fills the buffer; ``wanted`` elements will be drawn, and replaced but for the last."""
+        waiting = self._waiting
+        while not self._ended and self._count < self._size:
+            self._run.check()
+            if not waiting:
+                self._raise_error()
+                block = self.source.block(min(self._size - self._count + wanted - 1, _AT_ONCE))
+                if block is None:
+                    self._ended = True
+                    break
+                waiting.extend(elements_of(block))
+            self._put(waiting.popleft())
+
+    def _drawn(self) -> Element:
+        """Takes a random element out of the buffer."""
         place = (self._start + self._words() % self._count) % self._size
         first = self._start % self._size
         element, self._buffer[place] = self._buffer[place], self._buffer[first]
@@ -102,11 +163,14 @@ class _Shuffling(Stage):
         self._count += 1
 
     def own_state(self) -> Any:
-        return [self._buffer, self._start, self._count, self._ended, self._words.state()]
+        ahead = [list(self._waiting), self._error]
+        return [self._buffer, self._start, self._count, self._ended, self._words.state(), ahead]
 
     def restore_own(self, state: Any) -> None:
-        self._buffer, self._start, self._count, self._ended, words = state
+        self._buffer, self._start, self._count, self._ended, words, *ahead = state
         self._words = self._seeds.resumed(words)
+        for waiting, self._error in ahead:
+            self._waiting.extend(waiting)
 
 
 class Cache(SameNumber):

@@ -14,10 +14,15 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from runnel.graph.errors import InvalidArgumentError, UnimplementedError
 from runnel.pipelines.watching import INPUT_TIMES
 
 Element = list[Any]
+Block = list[Any]
+"""Several elements: for each component a *column*, an array with a row for each element, or a list
+of the values where they may differ in shape."""
 
 
 class Function(Protocol):
@@ -36,6 +41,13 @@ class Function(Protocol):
         """What it uses that no checkpoint of an iterator holds, such as a random stream."""
 
     def __call__(self, element: Sequence[Any], /) -> Element: ...
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether :meth:`rows` can be called."""
+
+    def rows(self, columns: Sequence[Any], count: int, /) -> Block:
+        """What ``count`` calls give. After an error it is as if none had been made."""
 
 
 END: Any = type("End", (), {"__repr__": lambda self: "END"})()
@@ -63,9 +75,15 @@ class Traversal:
 
     has_blocks = False
     """Whether it can give several elements at once faster than one after the other."""
+    has_calls = False
+    """Whether that is so because functions are called for several of them at once."""
 
-    def block(self, most: int) -> Element | None:
-        """The next elements, at most so many, stacked; None at the end. Where ``has_blocks``."""
+    def block(self, most: int) -> Block | None:
+        """The next elements, at most so many but one at least; None at the end.
+
+        Only where ``has_blocks``. It raises an error in place of the element that has it: those
+        before are given first.
+        """
         raise NotImplementedError
 
     def close(self) -> None:
@@ -132,6 +150,43 @@ def _watched(iterate: Callable[..., Traversal]) -> Callable[..., Traversal]:
     return iterated
 
 
+def columns_of(elements: Sequence[Element]) -> Block:
+    """Elements as a block."""
+    return [list(column) for column in zip(*elements, strict=True)]
+
+
+def elements_of(block: Block) -> list[Element]:
+    """The elements of a block, each with memory of its own."""
+    columns = [own_rows(column) for column in block]
+    return [list(element) for element in zip(*columns, strict=True)]
+
+
+def rows_of(column: Any) -> list[Any]:
+    """The values of a column."""
+    if isinstance(column, list):
+        return column
+    if column.ndim == 1 and column.dtype == object:
+        return [column[i, ...] for i in range(len(column))]  # a string as a tensor's value
+    return list(column)
+
+
+def own_rows(column: Any) -> list[Any]:
+    """The values of a column: none keeps the memory of the others."""
+    if isinstance(column, list) or (column.ndim == 1 and column.dtype != object):
+        return rows_of(column)
+    return [row.copy() for row in rows_of(column)]
+
+
+def joined_columns(columns: Sequence[Any]) -> Any:
+    """Columns of one component, one behind the other."""
+    if len(columns) == 1:
+        return columns[0]
+    kinds = {None if isinstance(one, list) else (one.shape[1:], one.dtype) for one in columns}
+    if len(kinds) == 1 and None not in kinds:
+        return np.concatenate(columns)
+    return [value for column in columns for value in own_rows(column)]
+
+
 class SameNumber(Pipeline):
     """A pipeline with as many elements as its only source."""
 
@@ -183,7 +238,7 @@ class Indexed(Traversal):
         self._place = place + 1
         return self._at(place)
 
-    def block(self, most: int) -> Element | None:
+    def block(self, most: int) -> Block | None:
         place = self._place
         end = min(place + most, self._count)
         if place >= end or self._between is None:

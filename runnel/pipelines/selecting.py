@@ -9,7 +9,7 @@ from runnel.pipelines.pipeline import (
     END,
     INFINITE,
     UNKNOWN,
-    Element,
+    Block,
     Pipeline,
     PipelineRun,
     Stage,
@@ -50,7 +50,11 @@ class _Taking(Stage):
     def has_blocks(self) -> bool:  # type: ignore[override]
         return self.source.has_blocks
 
-    def block(self, most: int) -> Element | None:
+    @property
+    def has_calls(self) -> bool:  # type: ignore[override]
+        return self.source.has_calls
+
+    def block(self, most: int) -> Block | None:
         if not self._left:
             return None
         found = self.source.block(most if self._left < 0 else min(most, self._left))
@@ -187,7 +191,11 @@ class _Repeating(Traversal):
             self._begin()
         return self._current is not None and self._current.has_blocks
 
-    def block(self, most: int) -> Element | None:
+    @property
+    def has_calls(self) -> bool:  # type: ignore[override]
+        return self.has_blocks and self._current is not None and self._current.has_calls
+
+    def block(self, most: int) -> Block | None:
         while True:
             self._run.check()
             if self._current is None:

@@ -26,7 +26,7 @@ from runnel.pipelines.collecting import DenseToSparseBatch, FirstOccurrences, Gr
 from runnel.pipelines.databases import SqlRows
 from runnel.pipelines.files import CsvLines
 from runnel.pipelines.mapping import Map
-from runnel.pipelines.pipeline import END, Element, Pipeline, PipelineRun
+from runnel.pipelines.pipeline import END, Block, Element, Pipeline, PipelineRun
 from runnel.pipelines.sources import RandomNumbers, scalar
 from runnel.records.record_writer import TFRecordWriter
 
@@ -84,12 +84,16 @@ class PythonFunction:
     pipelines: Sequence[Pipeline] = ()
     state = None
     name = ""
+    has_rows = False
 
     def __init__(self, call: Callable[[Sequence[Any]], Element]) -> None:
         self._call = call
 
     def __call__(self, element: Sequence[Any], /) -> Element:
         return self._call(element)
+
+    def rows(self, columns: Sequence[Any], count: int, /) -> Block:
+        raise NotImplementedError
 
 
 @csv_op.kernel

@@ -113,6 +113,13 @@ class BoundFunction:
         return made
 
     @property
+    def has_rows(self) -> bool:
+        return self._call.has_rows
+
+    def rows(self, columns: Sequence[Any], count: int, /) -> list[Any]:
+        return self._call.rows(columns, self._captured, count)
+
+    @property
     def name(self) -> str:
         scope = self._function.outputs[0].op.name.split("/")[0]
         return re.sub(r"^Dataset_[a-z_]*?_(?=[^_]*)", "", scope) if "Dataset_" in scope else scope

@@ -77,6 +77,20 @@ class PhiloxStream:
         return np.frombuffer((self.key | self.counter << 64).to_bytes(24, "little"), np.uint32)
 
 
+def stream_rows(stream: PhiloxStream, step: int, count: int) -> np.ndarray | None:
+    """The words of ``stream`` at ``count`` positions, ``step`` counters apart: a row for each.
+
+    None where the lowest 64 bits of the counter would overflow between them.
+    """
+    low = stream.counter & _MASK64
+    if low + step * count > _MASK64:
+        return None
+    rows = np.empty((count, STREAM_WORDS), np.uint32)
+    rows[:] = stream.words()
+    rows[:, 2:4] = (np.arange(count, dtype=np.uint64) * step + low).view(np.uint32).reshape(-1, 2)
+    return rows
+
+
 def reserved_for_outputs(output_count: int) -> int:
     """Counters by which one execution of a uniform or normal op advances its stream."""
     return output_count * RESERVED_PER_OUTPUT
@@ -196,10 +210,13 @@ def fill_groups(
 ) -> Array:
     """An array of ``shape`` in which each counter gives the next ``group_size`` elements.
 
-    ``draw`` maps the words at some counters to a matrix with a row of elements for each.
+    ``draw`` maps the words at some counters to a matrix with a row of elements for each. Under
+    NumPy there may be several streams, the rows of ``stream``: then there is an array for each.
     """
     count = math.prod(shape)
     groups = -(-count // group_size)
+    if xp is np and stream.ndim == 2:
+        return _fill_rows(stream, shape, groups, draw)
 
     def rows(start: int, stop: int) -> Array:
         return draw(words_at(xp, stream, xp.arange(start, stop, dtype=np.uint64)))
@@ -214,3 +231,24 @@ def fill_groups(
             stop = min(start + BLOCK_COUNTERS, groups)
             table[start:stop] = rows(start, stop)
     return table.reshape(-1)[:count].reshape(shape)
+
+
+def _fill_rows(
+    streams: np.ndarray, shape: Sequence[int], groups: int, draw: Callable[[Words], Array]
+) -> np.ndarray:
+    """What :func:`fill_groups` gives for each of several streams of one key."""
+    count, at_once = math.prod(shape), max(1, BLOCK_COUNTERS // groups)
+    parts = []
+    for begin in range(0, len(streams), at_once):
+        some = streams[begin : begin + at_once]
+        starts = np.ascontiguousarray(some[:, 2:4]).view(np.uint64)
+        low = (starts + np.arange(groups, dtype=np.uint64)).reshape(-1)
+        halves = low.view(np.uint32).reshape(-1, 2)
+        c2, c3 = (np.repeat(some[:, word], groups) for word in (4, 5))
+        carry = (low < np.repeat(starts[:, 0], groups)).astype(np.uint32)
+        c2 = c2 + carry
+        c3 = c3 + (c2 < carry).astype(np.uint32)
+        key = (some[:1, 0], some[:1, 1])
+        words = philox4x32(np, key, (halves[:, 0], halves[:, 1], c2, c3))
+        parts.append(draw(words).reshape(len(some), -1)[:, :count])
+    return np.concatenate(parts).reshape(len(streams), *shape)

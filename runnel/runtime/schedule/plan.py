@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.dynamic.region import DynamicRegion
 from runnel.runtime.interpret.interpreter import uninitialized
 from runnel.runtime.schedule.region_unit import RegionUnit
-from runnel.runtime.schedule.schedule import Schedule, WholeStep
+from runnel.runtime.schedule.schedule import LockstepRun, Schedule, WholeStep
 from runnel.runtime.schedule.unit import BlockingUnit, BoundUnit, SegmentUnit
 from runnel.runtime.segment.tiers import ALWAYS, SegmentRunner
 from runnel.runtime.state.cell import Cell, as_numpy
@@ -51,6 +51,8 @@ class _Ready:
     """Variables that are fetched: they are read when everything else has run."""
     whole: WholeStep | None
     """The same step with less around it, when it is a single segment."""
+    in_lockstep: Callable[[], LockstepRun | None]
+    """The same step for many sets of feeds at once, where it can run so."""
 
 
 _LARGE = 1 << 20
@@ -127,7 +129,10 @@ class StepPlan:
         numbers = [program.feeds[tensor] for tensor in feeds]
         # One assignment, so that a concurrent run sees the old plan or the new one.
         whole = None if fetched_cells else schedule.as_whole(numbers, program.fetches)
-        self._ready = _Ready(numbers, program.fetches, schedule, fetched_cells, whole)
+        lockstep = cache(partial(schedule.in_lockstep, numbers, program.fetches))
+        if fetched_cells:
+            lockstep = cache(lambda: None)
+        self._ready = _Ready(numbers, program.fetches, schedule, fetched_cells, whole, lockstep)
 
     def _rewritten(self, program: Program) -> Program:
         program = explicit_reads(program)
@@ -205,6 +210,11 @@ class StepPlan:
         finally:
             steps.close()
         return self._to_caller(self._fetched(ready, values, context), context)
+
+    @property
+    def lockstep(self) -> LockstepRun | None:
+        """Runs it for many sets of feeds at once, which counts as one run; None where it cannot."""
+        return self._next_run().in_lockstep()
 
     def proceed(self, feeds: list[Any], context: StepContext) -> Generator[None, None, list[Any]]:
         """:meth:`run` without a thread that sleeps: yields when the step can only wait.

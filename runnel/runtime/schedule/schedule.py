@@ -31,6 +31,8 @@ from runnel.runtime.segment.tiers import SegmentRunner
 from runnel.runtime.state.step_context import StepContext
 from runnel.runtime.state.task_state import TaskState
 
+LockstepRun = Callable[[list[Any], int, StepContext], list[Any]]
+"""A step for so many rows: what is fed and what is given has rows, or is the same in all."""
 WholeStep = Callable[[list[Any], StepContext], list[Any]]
 """The fetched values for the fed ones, both by position."""
 
@@ -129,6 +131,29 @@ class Schedule:
             return [results[i] for i in given]
 
         return whole
+
+    def in_lockstep(self, feeds: Sequence[int], fetches: Sequence[int]) -> LockstepRun | None:
+        """The step for many sets of feeds at once; None where some of it cannot run so."""
+        segments = []
+        for unit in self.units:
+            found = unit.runner.in_lockstep() if isinstance(unit, SegmentUnit) else None
+            if found is None or unit.transfers:
+                return None
+            segments.append((unit.inputs, unit.outputs, found))
+        constants, task = self._constants, self._task
+
+        def run(fed: list[Any], count: int, context: StepContext) -> list[Any]:
+            values = {**constants, **dict(zip(feeds, fed, strict=True))}
+            try:
+                for inputs, outputs, segment in segments:
+                    found = segment.run([values[value] for value in inputs], count, context)
+                    values.update(zip(outputs, found, strict=True))
+            except BaseException:
+                task.take_back(context.drawn)
+                raise
+            return [values[value] for value in fetches]
+
+        return run
 
     # Running --------------------------------------------------------------------------------
 

@@ -44,6 +44,7 @@ from runnel.runtime.interpret.row_updates import updated_by_rows
 from runnel.runtime.interpret.segment_state import Reshaped, SegmentState
 from runnel.runtime.interpret.stacked_code import stacked
 from runnel.runtime.interpret.stretch import Stretches
+from runnel.runtime.lockstep.lockstep_segment import LockstepSegment
 from runnel.runtime.segment.beside import begin_beside
 from runnel.runtime.segment.bounded_loops import bound_loops
 from runnel.runtime.segment.compile_cost import compile_cost
@@ -204,6 +205,14 @@ class SegmentRunner:
     def is_compiled(self) -> bool:
         """True when the segment has been compiled, for whatever shapes."""
         return self._variants.are_compiled
+
+    def in_lockstep(self) -> LockstepSegment | None:
+        """The segment for many sets of inputs at once, where that pays and changes nothing."""
+        if not self._can_interpret or self._mode == ALWAYS or self.is_heavy:
+            return None
+        if self._device != "CPU":
+            return None
+        return LockstepSegment.of(self._code, self.state, self._first, self._device)
 
     # Choosing a tier ------------------------------------------------------------------------
 

@@ -1,0 +1,1 @@
+"""A step that runs for many sets of inputs at once, operation by operation."""
