@@ -28,15 +28,29 @@ from runnel.passes.structure.structured import (
     touched_by,
 )
 from runnel.runtime.interpret.code import Code, Instruction, lower
-from runnel.runtime.lockstep.rows import SeparateRows, each, is_rows, joined, some, stacked
+from runnel.runtime.lockstep.rows import (
+    SeparateRows,
+    each,
+    is_rows,
+    joined,
+    row_bytes,
+    some,
+    stacked,
+)
 from runnel.runtime.lockstep.rules import Call, kernel_of, random_rows, rule_for
 from runnel.runtime.state.step_context import StepContext
 
+_LARGE_ROW = 1 << 18
+"""Bytes of a row from which on what is done to it takes longer than the calls."""
 Streams = dict[Operation, PhiloxStream]
 """Where each random op stands."""
 
 _REPEATABLE = frozenset({"Assert", "CheckNumerics", "CheckNumericsV2", "ReadFile", "NoOp"})
 """Stateful operations that change nothing: they may run in any order, and again."""
+
+
+class RowsTooLarge(Exception):
+    """Rows are better made one after the other: each is in the processor's cache then."""
 
 
 def runs_in_lockstep(code: Code) -> bool:
@@ -118,6 +132,8 @@ class _RowCall:
         """Takes its arguments from ``slots``, and puts its results there."""
         args = [slots[slot] for slot in self._args]
         for slot, value in zip(self._out, self._results(args, count, streams), strict=True):
+            if is_rows(value) and row_bytes(value) > _LARGE_ROW:
+                raise RowsTooLarge
             slots[slot] = value
 
     def _results(self, args: list[Any], count: int, streams: Streams) -> list[Any]:

@@ -44,6 +44,13 @@ def is_rows(value: Any) -> bool:
     return kind is StackedRows or kind is SeparateRows
 
 
+def row_bytes(value: Any) -> int:
+    """The size of a row, by that of the first."""
+    if type(value) is StackedRows:
+        return value.array.nbytes // len(value.array)
+    return getattr(value.values[0], "nbytes", 0)
+
+
 def stack_of(values: Sequence[Any]) -> np.ndarray | None:
     """``values`` in one array; None where they differ in type or shape, or are no arrays."""
     first = values[0]

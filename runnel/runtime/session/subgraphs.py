@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from runnel.graph.operation import Operation, Tensor
+from runnel.runtime.lockstep.lockstep_code import RowsTooLarge
 from runnel.runtime.lockstep.rows import SeparateRows, StackedRows, repeated, stack_of
 from runnel.runtime.session.backend import Plan
 from runnel.runtime.state.step_context import RunningSteps
@@ -21,6 +22,7 @@ class Subgraph:
 
     def __init__(self, plan: Plan, places: list[int], steps: RunningSteps) -> None:
         self._plan, self._places, self._steps = plan, places, steps
+        self._too_large = False
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         steps = self._steps
@@ -34,7 +36,7 @@ class Subgraph:
     @property
     def has_rows(self) -> bool:
         """Whether :meth:`rows` can be called."""
-        return getattr(self._plan, "lockstep", None) is not None
+        return not self._too_large and getattr(self._plan, "lockstep", None) is not None
 
     def rows(self, columns: Sequence[Any], shared: Sequence[Any], count: int) -> list[Any]:
         """What ``count`` calls give, as columns, in the order of their arguments.
@@ -51,6 +53,9 @@ class Subgraph:
         context = self._steps.begin()
         try:
             found = run([*fed, *map(np.asarray, shared)], count, context)
+        except RowsTooLarge:
+            self._too_large = True
+            raise
         finally:
             self._steps.end(context)
         given: set[int] = set()
