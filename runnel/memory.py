@@ -6,6 +6,9 @@ next step: for a convolutional network that is half of the time. `keep_freed_mem
 library to keep what was freed for the next step. The price is that the process stays as large as
 it was at its largest, so it is an option: call it at the start of a program, or set
 ``RUNNEL_KEEP_FREED_MEMORY=1`` in the environment.
+
+An interpreted step over many rows of tables has the C library keep a little, so that its arrays of
+some megabytes need not be mapped anew in each step either.
 """
 
 from __future__ import annotations
@@ -13,12 +16,18 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from functools import cache
+from typing import Any
 
 VARIABLE = "RUNNEL_KEEP_FREED_MEMORY"
 
 # From glibc's malloc.h.
-_TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX, _ARENA_MAX = -1, -2, -4, -8
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -2, -3, -4, -8
 _NEVER = -1
+_SOME = 128 << 20
+_LARGEST_FROM_HEAP = 32 << 20
+"""More the C library does not take from its heap."""
+_asked = False
 
 
 def keep_freed_memory() -> bool:
@@ -33,14 +42,28 @@ def keep_freed_memory() -> bool:
         >>> keep_freed_memory()  # doctest: +SKIP
         True
     """
+    global _asked
+    _asked = True
+    # Large blocks come from the heap, of which there is one, and whose end is never given back.
+    return _tell({_MMAP_MAX: 0, _TRIM_THRESHOLD: _NEVER, _TOP_PAD: 64 << 20, _ARENA_MAX: 1})
+
+
+@cache
+def keep_some_freed_memory() -> None:
+    """Let the C library keep 128 MiB of freed memory, unless someone has told it what to keep."""
+    told = any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ)
+    if not _asked and not told:
+        _tell({_TRIM_THRESHOLD: _SOME, _MMAP_THRESHOLD: _LARGEST_FROM_HEAP})
+
+
+def _tell(settings: dict[int, int]) -> bool:
+    """Gives the C library its options; whether it has taken all of them."""
     if not sys.platform.startswith("linux"):
         return False
     try:
-        mallopt = ctypes.CDLL(None).mallopt
+        mallopt: Any = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
         return False
-    # Large blocks come from the heap, of which there is one, and whose end is never given back.
-    settings = {_MMAP_MAX: 0, _TRIM_THRESHOLD: _NEVER, _TOP_PAD: 64 << 20, _ARENA_MAX: 1}
     return all(mallopt(option, value) == 1 for option, value in settings.items())
 
 

@@ -19,9 +19,14 @@ def in_range(xp: Any, indices: Any, size: int, check: Any, what: str = "indices"
         return f"{what}[{at}] = {value} is not in [0, {size})"
 
     if xp is np:
-        # As unsigned numbers negative ones are huge, so one pass over them is enough.
-        unsigned = indices.view(_UNSIGNED[indices.dtype.itemsize])
-        holds = indices.size == 0 or unsigned.max() < size
+        holds = are_in_range(indices, size)
     else:
         holds = xp.all((indices >= 0) & (indices < size))
     check(holds, explain)
+
+
+def are_in_range(indices: np.ndarray, size: int) -> bool:
+    """Whether every index is in [0, size)."""
+    # As unsigned numbers negative ones are huge, so one pass over them is enough.
+    unsigned = indices.view(_UNSIGNED[indices.dtype.itemsize])
+    return bool(indices.size == 0 or unsigned.max() < size)

@@ -26,5 +26,35 @@ class RowUpdate:
     def whole(self) -> np.ndarray:
         """The new value, as an array of its own."""
         value = np.array(self.base)
-        value[self.where] = self.rows
+        set_rows(value, self.where, self.rows)
         return value
+
+
+def set_rows(target: np.ndarray, where: Any, rows: Any) -> None:
+    """``target[where] = rows``."""
+    target, rows = whole_rows(target, where, rows)
+    target[where] = rows
+
+
+def whole_rows(target: np.ndarray, where: Any, rows: Any) -> tuple[np.ndarray, Any]:
+    """Views of ``target`` and ``rows`` for ``target[where] = rows``, each row an opaque element.
+
+    NumPy sets such elements more than twice as fast as rows of a matrix. Both are given back as
+    they are where their layout, or what ``where`` is, does not allow it.
+    """
+    if not (
+        isinstance(rows, np.ndarray)
+        and isinstance(where, np.ndarray)
+        and where.ndim == 1
+        and where.dtype.kind in "iu"
+        and target.ndim > 1
+        and rows.dtype == target.dtype
+        and not target.dtype.hasobject
+        and rows.shape == (where.size, *target.shape[1:])
+        and target.flags.c_contiguous
+        and rows.flags.c_contiguous
+        and rows.size
+    ):
+        return target, rows
+    row = np.dtype((np.void, rows.nbytes // where.size))
+    return tuple(array.reshape(-1).view(row) for array in (target, rows))  # type: ignore[return-value]

@@ -19,6 +19,7 @@ from runnel.ops.array_shape import reshape
 from runnel.ops.array_shape import shape as shape_of
 from runnel.ops.fill import ones_like, zeros_like
 from runnel.ops.joining import concat
+from runnel.ops.stable_order import stable_order
 
 NUMBERS = (
     "{float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, "
@@ -58,7 +59,7 @@ def reduce_runs(ufunc: np.ufunc, out: np.ndarray, ids: np.ndarray, data: np.ndar
         return
     if not (ids[1:] >= ids[:-1]).all():
         # Sorting and reducing runs is many times faster than ufunc.at over rows.
-        order = np.argsort(ids, kind="stable")
+        order = stable_order(ids)
         ids, data = ids[order], data[order]
     starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
     lengths = np.diff(starts, append=ids.size)

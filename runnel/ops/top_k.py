@@ -20,6 +20,7 @@ from runnel.ops.joining import concat
 from runnel.ops.ranges import range as sequence
 from runnel.ops.reduce_functions import reduce_prod
 from runnel.ops.segments import unsorted_segment_sum
+from runnel.ops.stable_order import stable_order
 
 _INDEX = "{int16, int32, int64} = DT_INT32"
 
@@ -80,6 +81,8 @@ def _top(xp: Any, x: Any, k: int, index_type: np.dtype) -> tuple[Any, Any]:
             # NumPy sorts NaNs last; bfloat16's own order knows none.
             keys = -(x if x.dtype.kind == "f" else x.astype(np.float32))
             order = np.argsort(keys, axis=-1, kind="stable")[..., :k]
+        elif x.ndim == 1:
+            order = stable_order(x, descending=True)[:k]
         else:
             # A stable ascending sort of the reversed row, read backwards: descending, and of equal
             # entries the one with the lower index first. Works for unsigned types too.

@@ -10,6 +10,7 @@ from runnel.graph import dtypes
 from runnel.graph.dtypes import as_dtype
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import register_op
+from runnel.ops.stable_order import stable_order
 
 _OUT = "out_idx: {int32, int64} = DT_INT32"
 
@@ -90,13 +91,18 @@ def _by_appearance(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         y = np.empty(len(place), object)
         y[:] = list(place)
         return y, order, np.bincount(order, minlength=len(place))
-    _, first, inverse, count = np.unique(
-        x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
-    )
-    order = np.argsort(first)
+    by_value = stable_order(x)
+    ordered = x[by_value]
+    begins = np.ones(x.size, bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])  # a NaN equals nothing
+    starts = np.flatnonzero(begins)
+    first = by_value[starts]
+    order = stable_order(first)
     rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return x[first[order]], rank[inverse.reshape(-1)], count[order]
+    rank[order] = np.arange(order.size)
+    inverse = np.empty_like(by_value)
+    inverse[by_value] = rank[np.cumsum(begins) - 1]
+    return x[first[order]], inverse, np.diff(starts, append=x.size)[order]
 
 
 @unique_op.kernel

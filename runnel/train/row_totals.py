@@ -24,9 +24,10 @@ def row_totals(slices: IndexedSlices) -> IndexedSlices:
     count = shape(slices.indices)[0]
     order = argsort(slices.indices)
     indices = gather(slices.indices, order)
-    values = gather(slices.values, order)
     starts = concat([[0], cast(not_equal(indices[1:], indices[:-1]), "int32")], 0)
     segment = cumsum(starts)[:count]  # no row, no segment
+    # One after another, so that the interpreter joins the three (``runtime.interpret.run_totals``).
+    values = gather(slices.values, order)
     totals = unsorted_segment_sum(values, segment, count)
     return IndexedSlices(gather(totals, segment), indices, slices.dense_shape)
 

@@ -14,7 +14,9 @@ from runnel.ops.row_update import RowUpdate
 from runnel.passes.program.program import Node
 from runnel.runtime.interpret.code import Code
 from runnel.runtime.interpret.interpreter import interpret, interpret_watched, missing_variable
+from runnel.runtime.interpret.row_blocks import join_row_blocks
 from runnel.runtime.interpret.row_updates import keep_rows_apart, store_rows
+from runnel.runtime.interpret.run_totals import join_run_totals
 from runnel.runtime.interpret.segment_state import SegmentState
 from runnel.runtime.interpret.stacked_code import StackedCode
 from runnel.runtime.interpret.written_code import PIECE, WrittenCode
@@ -38,7 +40,11 @@ class _Form:
     ) -> None:
         """``whole`` has each update make the whole new value of its variable."""
         task = state.task
-        self.code = code if whole or packs is not None else keep_rows_apart(code)
+        self.code = code
+        if not whole and packs is None:
+            self.code = keep_rows_apart(code)
+            if self.code is not code:
+                self.code = join_row_blocks(join_run_totals(self.code))
         self.loads = [(task.cell(v), slot, v, node) for v, slot, node in code.loads]
         self.written = [*(task.cell(v) for v, _ in code.stores), *(c for c, *_ in state.streams)]
         self.store_slots = [slot for _, slot in code.stores]
@@ -46,7 +52,8 @@ class _Form:
         self.pack_loads = [(task.pack([*map(task.cell, vs)]), slot) for vs, slot in loads]
         self.pack_stores = [(task.pack([*map(task.cell, vs)]), slot) for vs, slot in stores]
         self._drawn = [drawn for _, _, drawn in state.streams]
-        self._infos = code.infos if packs is None else None
+        as_nodes = len(self.code.instructions) == len(code.instructions) and packs is None
+        self._infos = code.infos if as_nodes else None
         self._runs = 0
         self._written: WrittenCode | None = None
 

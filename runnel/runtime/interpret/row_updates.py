@@ -17,7 +17,7 @@ import numpy as np
 
 from runnel.graph.operation import Operation
 from runnel.graph.registry import keyword_only
-from runnel.ops.row_update import RowUpdate
+from runnel.ops.row_update import RowUpdate, whole_rows
 from runnel.passes.program.kernel_call import fail_now
 from runnel.passes.program.program import Node
 from runnel.runtime.interpret.code import Code
@@ -122,6 +122,17 @@ def _is_shared(cell: Cell, value: Any) -> bool:
     return others > 0 or not _may_become_free(value)
 
 
+def _writeable(update: RowUpdate) -> tuple[np.ndarray, Any, Any]:
+    """A view of an update's array that can be written, where, and what; the array itself cannot."""
+    flags = update.base.flags
+    flags.writeable = True
+    try:
+        target, rows = whole_rows(update.base.view(), update.where, update.rows)
+        return target, update.where, rows
+    finally:
+        flags.writeable = False
+
+
 def _carry_out(cells: Sequence[Cell], values: list[Any]) -> None:
     # One call of a built-in: an interrupt comes before it or after.
     steps: list[tuple[Any, ...]] = []
@@ -129,10 +140,7 @@ def _carry_out(cells: Sequence[Cell], values: list[Any]) -> None:
         if type(value) is not RowUpdate:
             steps.append((setattr, cell, "held", value))
             continue
-        flags = value.base.flags
-        steps.append((setattr, flags, "writeable", True))
-        steps.append((setitem, value.base, value.where, value.rows))
-        steps.append((setattr, flags, "writeable", False))
+        steps.append((setitem, *_writeable(value)))
         if cell.held is not value.base:
             steps.append((setattr, cell, "held", value.base))
     deque(starmap(call, steps), 0)

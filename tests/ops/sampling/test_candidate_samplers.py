@@ -22,7 +22,7 @@ def test_unique_classes_are_all_different(sampler):
     options = {"num_sampled": 8} if sampler == "all" else {"range_max": 10}
     if sampler == "fixed_unigram":
         options["unigrams"] = range(1, 11)
-    classes, true_expected, expected = draw(f"{sampler}_candidate_sampler", **options)
+    classes, true_expected, expected = draw(f"{sampler}_candidate_sampler", seed=1, **options)
     assert len(set(classes.tolist())) == classes.size
     assert ((classes >= 0) & (classes < 10)).all()
     assert true_expected.shape == (3, 1)

@@ -1,0 +1,81 @@
+"""Neighbouring instructions made one, which computes the same in another way.
+
+Both ways are there: the other one where it applies to what comes, else the instructions one by one.
+They also find the error when something fails: it names the operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from runnel.runtime.interpret.code import Code, Instruction
+from runnel.runtime.interpret.interpreter import interpret
+
+
+class JoinedCall:
+    """Instructions as one call; a subclass computes what they give in its own way."""
+
+    def __init__(self, instructions: Sequence[Instruction], gives: Sequence[int]) -> None:
+        """``gives`` are the slots whose values are taken later."""
+        number: dict[int, int] = {}
+        self.takes: list[int] = []
+        self.instructions: list[Instruction] = []
+        """Over slots of their own: first those that the call takes, in their order."""
+        defined: set[int] = set()
+        for instruction in instructions:
+            self.takes += [s for s in instruction.args if s not in defined | {*self.takes}]
+            defined.update(defined_by(instruction))
+        # A slot may hold one value before the call and another one behind it.
+        for slot in self.takes:
+            number[slot] = len(number)
+        count = len(self.takes)
+        for instruction in instructions:
+            args = tuple(number[slot] for slot in instruction.args)
+            out = range(count, count + len(defined_by(instruction)))
+            count = out.stop
+            number.update(zip(defined_by(instruction), out, strict=True))
+            single = type(instruction.out) is int
+            self.instructions.append(
+                instruction._replace(args=args, out=out[0] if single else tuple(out))
+            )
+        self.gives = [number[slot] for slot in gives]
+        self.slots = count
+        self.instruction = Instruction(self, tuple(self.takes), tuple(gives), instructions[0].node)
+        """This call in the place of them."""
+
+    def __call__(self, *given: Any) -> list[Any]:
+        try:
+            found = self.compute(given)
+        except Exception:
+            found = None
+        if found is not None:
+            return found
+        slots = [*given, *[None] * (self.slots - len(given))]
+        interpret(self.instructions, slots)
+        return [slots[slot] for slot in self.gives]
+
+    def compute(self, given: Sequence[Any]) -> list[Any] | None:
+        """What the instructions give; None where this way does not apply to what is ``given``."""
+        raise NotImplementedError
+
+
+def defined_by(instruction: Instruction) -> tuple[int, ...]:
+    """The slots that an instruction gives values."""
+    out = instruction.out
+    return (out,) if type(out) is int else out
+
+
+def taken_later(code: Code, slots: Iterable[int], place: int) -> list[int]:
+    """Those of ``slots`` whose value is still taken by the instruction at ``place`` or later."""
+    kept = {*code.outputs, *(slot for _, slot in code.stores), *(s for *_, s in code.streams)}
+    undecided = dict.fromkeys(slots)
+    found: set[int] = set()
+    for instruction in code.instructions[place:]:
+        found.update(slot for slot in instruction.args if slot in undecided)
+        for slot in (*instruction.args, *defined_by(instruction)):
+            undecided.pop(slot, None)
+        if not undecided:
+            break
+    found.update(slot for slot in undecided if slot in kept)
+    return [slot for slot in dict.fromkeys(slots) if slot in found]
