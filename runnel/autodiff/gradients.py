@@ -34,14 +34,24 @@ from runnel.ops.control import identity
 from runnel.ops.control_flow import CONTROL_FLOW, is_switch
 
 _PASS_SLICES_ON = CONTROL_FLOW | {
+    "Add",
     "AddN",
+    "AddV2",
     "Cast",
+    "Concat",
+    "ConcatV2",
+    "EnsureShape",
     "Identity",
     "IdentityN",
     "Neg",
+    "PlaceholderWithDefault",
+    "Print",
     "ReadVariableOp",
     "RefIdentity",
     "Snapshot",
+    "Sub",
+    "TensorScatterAdd",
+    "TensorScatterSub",
 }
 """Op types whose gradient of a sparse gradient is sparse; others get it dense."""
 

@@ -17,7 +17,7 @@ from runnel.graph.operation import Tensor
 from runnel.graph.registry import OpDef, get_op_def, register_op
 from runnel.graph.shape_inference import broadcast
 from runnel.graph.shapes import Dims, TensorShape, merge_dims
-from runnel.ops.broadcast_gradient import unbroadcast
+from runnel.ops.broadcast_gradient import Gradient, unbroadcast
 
 FLOATS = "float, double, half, bfloat16"  # the commonest first: it is looked up by scanning
 COMPLEX = "complex64, complex128"
@@ -60,7 +60,7 @@ def _(xp, x, y):
     return np.asarray(np.add(x, y), dtype=object)
 
 
-def _add_gradient(op: Any, grad: Tensor) -> list[Tensor | None]:
+def _add_gradient(op: Any, grad: Gradient) -> list[Any]:
     x, y = op.inputs
     return unbroadcast(x, y, grad, grad)
 
@@ -74,7 +74,7 @@ sub_op = register_binary("Sub", NUMBERS, lambda xp, x, y: xp.subtract(x, y))
 @sub_op.gradient
 def _(op, grad):
     x, y = op.inputs
-    return unbroadcast(x, y, grad, get_op_def("Neg")(grad))
+    return unbroadcast(x, y, grad, -grad)
 
 
 add_n_op = register_op(

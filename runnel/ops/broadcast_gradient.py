@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import get_op_def
 from runnel.graph.shapes import Dims
 
+Gradient = Tensor | IndexedSlices
 Axes = tuple[list[int], list[int]]
 """Stretched axes of the result: those that the input does not have, those where it has size 1."""
 
 
 def unbroadcast(
-    x: Tensor, y: Tensor, grad_x: Tensor | None, grad_y: Tensor | None
-) -> list[Tensor | None]:
+    x: Tensor, y: Tensor, grad_x: Gradient | None, grad_y: Gradient | None
+) -> list[Any]:
     """The gradients of ``x`` and ``y`` from those of the same broadcast together.
 
     What the static shapes decide is decided now, so that a gradient without stretched
-    dimensions adds nothing to the graph; the rest is left to ``BroadcastGradientArgs``.
+    dimensions adds nothing to the graph, and a sparse one stays sparse; the rest is left to
+    ``BroadcastGradientArgs``.
     """
     if x is y:
         return [grad_x, grad_y]
@@ -40,7 +45,7 @@ def unbroadcast(
     return [grad_x, grad_y]
 
 
-def unbroadcast_batch(x: Tensor, y: Tensor, grad_x: Tensor, grad_y: Tensor) -> list[Tensor | None]:
+def unbroadcast_batch(x: Tensor, y: Tensor, grad_x: Tensor, grad_y: Tensor) -> list[Any]:
     """As :func:`unbroadcast`, for ops that broadcast all dimensions but the last two."""
     a, b = x.dims, y.dims
     if a is not None and b is not None:
@@ -74,7 +79,7 @@ def stretched_axes(a: Dims, b: Dims) -> Axes | None:
     return list(range(extra)), stretched
 
 
-def _sum_over(grad: Tensor, axes: Axes) -> Tensor:
+def _sum_over(grad: Gradient, axes: Axes) -> Gradient:
     missing, stretched = axes
     total = get_op_def("Sum")
     if stretched:

@@ -68,7 +68,7 @@ square_op = register_unary("Square", NUMBERS, lambda xp, x: xp.multiply(x, x))
 
 @neg_op.gradient
 def _(op, grad):
-    return neg_op(grad)
+    return -grad  # sparse where it is sparse
 
 
 @abs_op.gradient

@@ -9,12 +9,14 @@ import numpy as np
 from runnel.graph import dtypes
 from runnel.graph.constant_value import constant_value
 from runnel.graph.conversion import (
+    constant_tensor,
     convert_to_tensor,
     register_tensor_conversion_function,
 )
 from runnel.graph.dtypes import DType
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.graph import name_scope
+from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import get_op_def, register_op
 from runnel.graph.shapes import Dims, format_dims, merge_dims
@@ -146,7 +148,33 @@ def _concat_gradient(values: list[Tensor], axis: Tensor, grad: Any) -> list[Any]
         sizes = [v.dims[place] if v.dims is not None else None for v in values]
     if sizes is None or None in sizes:
         sizes = stack([shape_of(v)[axis] for v in values])
+    if isinstance(grad, IndexedSlices) and at is not None and rank is not None:
+        return _concat_slices_gradient(values, resolve_axis(at, rank), sizes, grad)
     return split_v_op(grad, sizes, axis, num_split=len(values))
+
+
+def _concat_slices_gradient(
+    values: list[Tensor], axis: int, sizes: Any, grad: IndexedSlices
+) -> list[IndexedSlices]:
+    """The slices of each value: along the rows its own ones, otherwise its part of each."""
+    from runnel.ops.casting import cast
+    from runnel.ops.comparison import logical_and
+    from runnel.ops.gather import gather
+    from runnel.ops.selection import where
+    from runnel.ops.splitting import split_v_op
+
+    shapes = [shape_of(v) for v in values]
+    if axis > 0:
+        parts = split_v_op(grad.values, sizes, axis, num_split=len(values))
+        return [IndexedSlices(part, grad.indices, s) for part, s in zip(parts, shapes, strict=True)]
+    found, start = [], constant_tensor(0, grad.indices.dtype)
+    for shape in shapes:
+        end = start + cast(shape[0], grad.indices.dtype)
+        mine = where(logical_and(grad.indices >= start, grad.indices < end))[:, 0]
+        rows = gather(grad.indices, mine) - start
+        found.append(IndexedSlices(gather(grad.values, mine), rows, shape))
+        start = end
+    return found
 
 
 @concat_op.gradient
