@@ -40,6 +40,8 @@ def _(xp, x, *, SrcT, DstT, Truncate):  # noqa: N803 (TensorFlow's attribute nam
         return _float_to_integer(xp, x, target)
     if DstT.is_integer and x.dtype == dtypes.bfloat16.np_dtype:
         x = x.astype(np.float32)  # ml_dtypes converts to some integers only by way of floats
+    if DstT.is_floating and DstT.size == 2 and x.dtype.itemsize >= 4:
+        x = x.astype(np.float32)  # TensorFlow rounds twice, and so does XLA
     return x.astype(target)
 
 

@@ -46,6 +46,23 @@ def test_floats_that_do_not_fit_into_integers(source):
     )
 
 
+@pytest.mark.parametrize("source", ["float64", "float32", "int64", "int32", "uint32", "uint64"])
+def test_halves_of_many_values(source):
+    """Rounding to float32 first puts one in 17,000 on the other side."""
+    chance = np.random.default_rng(0)
+    values = chance.uniform(-2, 2, 100_000)
+    if kind_of(source).kind != "f":
+        limit = min(np.iinfo(source).max, 2**62)
+        values = chance.integers(0, limit, 100_000) >> chance.integers(0, 40, 100_000)
+    compare(
+        lambda tf, x: [tf.cast(tf.cast(x, t), tf.float32) for t in ("float16", "bfloat16")],
+        values.astype(source),
+        order=0,
+        rtol=0,
+        atol=0,
+    )
+
+
 def test_integers_wrap():
     values = np.array([-1, 255, 256, 300, 70000, -70000, 2**31 - 1, -(2**31)], np.int64)
     targets = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "uint64", "bool")
