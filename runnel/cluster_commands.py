@@ -62,6 +62,7 @@ def server(
         os.environ[VARIABLE] = os.path.realpath(files)
     if insecure:
         os.environ["RUNNEL_INSECURE"] = "1"
+    from runnel.distributed.memory_limit import MemoryLimit
     from runnel.distributed.server import Server
 
     try:
@@ -72,8 +73,9 @@ def server(
     signal.signal(signal.SIGTERM, lambda *_: told.set())
     click.echo(f"{running.task} is at {running.target}")
     try:
-        while not told.wait(1.0):
-            pass
+        with MemoryLimit() as memory:
+            while not told.wait(1.0):
+                memory.refresh()
         click.echo(f"{running.task} is ending: running steps have {drain:g} s")
         running.drain(drain)
     except KeyboardInterrupt:

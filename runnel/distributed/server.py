@@ -18,6 +18,7 @@ from runnel.distributed import wire
 from runnel.distributed.cluster_spec import ClusterSpec, task_name
 from runnel.distributed.health import DEADLINE_SECONDS
 from runnel.distributed.master import MasterSession
+from runnel.distributed.memory_limit import MemoryLimit
 from runnel.distributed.peers import Peers, TaskIdentity
 from runnel.distributed.protocol.worker_pb2 import Envelope, Question
 from runnel.distributed.security import Security, is_loopback, split_address
@@ -136,9 +137,13 @@ class Server:
         logger.info("%s is at %s", self.task, self.target)
 
     def join(self) -> None:
-        """Waits until the server is stopped: for ever, in most programs."""
-        while not self._ended.wait(1.0):  # in pieces, so that an interrupt is seen
-            pass
+        """Waits until the server is stopped: for ever, in most programs.
+
+        The process is then for this alone, and so is the memory that the machine has left.
+        """
+        with MemoryLimit() as memory:
+            while not self._ended.wait(1.0):  # in pieces, so that an interrupt is seen
+                memory.refresh()
 
     def drain(self, seconds: float) -> None:
         """Takes no more connections, and waits until nothing runs, but no longer than that."""

@@ -155,6 +155,8 @@ class RemoteOperation:
 
 def failure_of(error: BaseException, task: str, follows: bool = False) -> Failure:
     """``error`` as a message; it happened on ``task`` unless it says another."""
+    if isinstance(error, MemoryError):
+        error = errors.ResourceExhaustedError(None, None, f"Out of memory: {error}")
     if not isinstance(error, errors.OpError):
         error = errors.InternalError(None, None, f"{type(error).__name__}: {error}")
     failure = Failure(code=error.error_code, message=error.message, task=task, follows=follows)
