@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import socket
 import threading
@@ -243,7 +244,12 @@ def mutated(content: bytes, seed: int) -> bytes:
     return bytes(changed)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+# More: RUNNEL_FUZZ=700 is 100,000 of them.
+_FACTOR = float(os.environ.get("RUNNEL_FUZZ", "1"))
+
+
+@pytest.mark.timeout(120 + 2 * _FACTOR)
+@settings(max_examples=int(150 * _FACTOR), deadline=None, derandomize=_FACTOR == 1)
 @given(seed=st.integers(0, 2**32))
 def test_a_mutated_message_ends_the_connection_or_is_another_message(seed):
     assert "connection" in outcome(mutated(SAMPLE, seed))
