@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from runnel.control_flow.conditional import cond
-from runnel.graph.constant_value import constant_value
+from runnel.control_flow.smart_cond import smart_cond
 from runnel.graph.dtypes import bfloat16, float16, float32
 from runnel.graph.shapes import TensorShape, as_dims
 from runnel.layers.base import Layer
@@ -24,17 +22,6 @@ from runnel.ops.moments import moments
 from runnel.ops.sampling.dropout import dropout as dropped
 from runnel.ops.transposition import transpose
 from runnel.variables.initializers import Ones, Zeros
-
-
-def _either(training: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
-    """One or the other, now where it is known, else by a conditional."""
-    known = training
-    if hasattr(training, "graph"):
-        found = constant_value(training)
-        known = None if found is None else bool(found)
-    if known is None:
-        return cond(training, yes, no)
-    return yes() if known else no()
 
 
 class Dropout(Layer):
@@ -60,7 +47,7 @@ class Dropout(Layer):
         return [given[i] if n is None else n for i, n in enumerate(self.noise_shape)]
 
     def call(self, inputs: Any, training: Any = False, **kwargs: Any) -> Any:
-        return _either(
+        return smart_cond(
             training,
             lambda: dropped(
                 inputs, noise_shape=self._noise(inputs), seed=self.seed, rate=self.rate
@@ -243,7 +230,7 @@ class BatchNormalization(Layer):
 
         if training is False:
             return
-        self.add_update(_either(training, moved, lambda: identity(variable)), inputs)
+        self.add_update(smart_cond(training, moved, lambda: identity(variable)), inputs)
 
     def _fused(self, inputs: Any, training: Any) -> Any:
         form = "NHWC" if self._axes == [3] else "NCHW"
@@ -263,7 +250,7 @@ class BatchNormalization(Layer):
                 is_training=False,
             )
 
-        outputs, mean, variance = _either(training, batch, moving)
+        outputs, mean, variance = smart_cond(training, batch, moving)
         self._update(self.moving_mean, mean, training, inputs)
         self._update(self.moving_variance, variance, training, inputs)
         return outputs
@@ -287,7 +274,7 @@ class BatchNormalization(Layer):
         def moving() -> Any:
             return identity(self.moving_mean), identity(self.moving_variance)
 
-        mean, variance = _either(training, batch, moving)
+        mean, variance = smart_cond(training, batch, moving)
         self._update(self.moving_mean, mean, training, inputs)
         self._update(self.moving_variance, variance, training, inputs)
         kind = inputs.dtype.base_dtype
