@@ -19,6 +19,7 @@ from runnel import (
     queue,
     ragged,
     random,
+    version,
 )
 from runnel.autodiff.custom_gradient import custom_gradient
 from runnel.autodiff.gradients import (
@@ -493,6 +494,7 @@ from runnel.variables.partitioners import (
     variable_axis_size_partitioner,
 )
 from runnel.variables.synchronization import VariableAggregation, VariableSynchronization
+from runnel.variables.template import make_template
 from runnel.variables.variable import Variable
 from runnel.variables.variable_scope import (
     AUTO_REUSE,
@@ -501,6 +503,14 @@ from runnel.variables.variable_scope import (
     no_regularizer,
     variable_op_scope,
     variable_scope,
+)
+from runnel.version import (
+    COMPILER_VERSION,
+    GIT_VERSION,
+    GRAPH_DEF_VERSION,
+    GRAPH_DEF_VERSION_MIN_CONSUMER,
+    GRAPH_DEF_VERSION_MIN_PRODUCER,
+    VERSION,
 )
 
 tensor_scatter_nd_add = tensor_scatter_add
@@ -518,7 +528,8 @@ def is_tensor(x: _Any) -> _builtins.bool:
 
 _make_aware(globals(), vars(math), vars(nn))
 
-__version__ = "0.1.0"
+# Programs ask which TensorFlow they have; importlib.metadata says which runnel it is.
+__version__ = VERSION
 
 _keep_freed_memory_if_asked()
 _register_target("grpc", lambda: _import_module("runnel.distributed.targets").load())
@@ -548,6 +559,7 @@ _EVENT = "tensorboard.compat.proto.event_pb2"
 _SUMMARY = "tensorboard.compat.proto.summary_pb2"
 _LAZY = {
     "app": "runnel.app",
+    "compat": "runnel.compat",
     "config": "runnel.config",
     "contrib": "runnel.contrib",
     "data": "runnel.data",
@@ -557,6 +569,8 @@ _LAZY = {
     "debug": "runnel.debug",
     "distribute": "runnel.distribute",
     "estimator": "runnel.estimator",
+    "examples": "runnel.examples",
+    "python": "runnel.python",
     "launch": "runnel.launch",
     "summary": "runnel.summary",
     "timeline": "runnel.timeline",
@@ -576,11 +590,13 @@ _LAZY = {
     "SummaryMetadata": _SUMMARY,
     "GraphDef": "tensorboard.compat.proto.graph_pb2",
     "MetaGraphDef": "tensorboard.compat.proto.meta_graph_pb2",
+    "TensorInfo": "tensorboard.compat.proto.meta_graph_pb2",
     "NodeDef": "tensorboard.compat.proto.node_def_pb2",
     "AttrValue": "tensorboard.compat.proto.attr_value_pb2",
     "NameAttrList": "tensorboard.compat.proto.attr_value_pb2",
     "flags": "runnel.flags",
     "gfile": "runnel.gfile",
+    "get_logger": "runnel.logging",
     "graph_util": "runnel.graph_util",
     "io": "runnel.io",
     "logging": "runnel.logging",
@@ -624,6 +640,7 @@ _NAMESPACES = {
     "queue",
     "ragged",
     "random",
+    "version",
 }
 
 

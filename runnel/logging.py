@@ -153,3 +153,8 @@ def set_verbosity(v: int) -> None:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def get_logger() -> _logging.Logger:
+    """The logger that all of these write to (``tf.get_logger``)."""
+    return _logger

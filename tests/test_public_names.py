@@ -15,6 +15,7 @@ from tools import list_names
 NAMESPACES = [
     "bitwise",
     "collectives",
+    "compat",
     "config",
     "config.experimental",
     "contrib.framework",
@@ -81,6 +82,7 @@ NAMESPACES = [
     "test",
     "timeline",
     "train",
+    "version",
 ]
 
 
@@ -139,7 +141,7 @@ def test_a_namespace_lists_what_is_for_users(path):
         is_namespace = (
             f"{path}.{name}" in NAMESPACES
             or path == "datasets"
-            or (name in ("experimental", "mock"))
+            or (name in ("experimental", "mock", "v1"))
             or (shared and value.__name__.removeprefix("runnel.") in NAMESPACES)
         )
         assert not isinstance(value, ModuleType) or is_namespace, name

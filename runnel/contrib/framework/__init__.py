@@ -31,6 +31,7 @@ from runnel.contrib.framework.variables import (
     model_variable,
     variable,
 )
+from runnel.control_flow.smart_cond import smart_cond, smart_constant_value
 from runnel.graph.sparse_tensor import convert_to_tensor_or_sparse_tensor
 from runnel.ops.assertions import assert_scalar, is_non_decreasing, is_strictly_increasing
 from runnel.ops.sorting import argsort, sort
@@ -90,6 +91,8 @@ __all__ = [
     "local_variable",
     "model_variable",
     "nest",
+    "smart_cond",
+    "smart_constant_value",
     "sort",
     "variable",
 ]

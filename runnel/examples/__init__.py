@@ -1,0 +1,1 @@
+"""``tensorflow.examples``: the data that TensorFlow's tutorials import."""

@@ -1,0 +1,122 @@
+"""What programs import beside ``tf``: inner modules, ``compat``, the tutorials' data."""
+
+from __future__ import annotations
+
+import importlib
+import re
+
+import numpy as np
+import pytest
+
+import runnel as tf
+from runnel.python import inner_modules
+
+NAMES = {
+    "client.device_lib": "list_local_devices",
+    "client.timeline": "Timeline",
+    "framework.dtypes": "float32",
+    "framework.errors": "OutOfRangeError",
+    "framework.graph_util": "convert_variables_to_constants",
+    "framework.ops": "RegisterGradient",
+    "framework.tensor_shape": "TensorShape",
+    "framework.tensor_util": "constant_value",
+    "layers.core": "Dense",
+    "layers.utils": "smart_cond",
+    "ops.array_ops": "expand_dims",
+    "ops.control_flow_ops": "while_loop",
+    "ops.embedding_ops": "embedding_lookup",
+    "ops.init_ops": "constant_initializer",
+    "ops.lookup_ops": "index_table_from_file",
+    "ops.math_ops": "matmul",
+    "ops.nn_ops": "conv2d",
+    "ops.resource_variable_ops": "ResourceVariable",
+    "ops.rnn": "dynamic_rnn",
+    "ops.rnn_cell_impl": "LSTMStateTuple",
+    "ops.variable_scope": "get_variable",
+    "platform.flags": "DEFINE_string",
+    "platform.gfile": "Exists",
+    "platform.tf_logging": "info",
+    "saved_model.tag_constants": "SERVING",
+    "training.moving_averages": "assign_moving_average",
+    "training.saver": "Saver",
+    "util.compat": "as_bytes",
+    "util.nest": "is_sequence",
+}
+
+
+@pytest.mark.parametrize(("module", "name"), NAMES.items())
+def test_an_inner_module_of_tensorflow_has_its_names(module, name):
+    assert getattr(importlib.import_module(f"runnel.python.{module}"), name) is not None
+
+
+def test_inner_modules_are_imported_in_every_way():
+    from runnel.python.framework import ops
+    from runnel.python.ops import array_ops, rnn_cell_impl
+    from runnel.python.ops.rnn_cell_impl import LSTMCell
+
+    assert ops.get_default_graph is tf.get_default_graph
+    assert array_ops.shape is tf.shape
+    assert rnn_cell_impl.LSTMCell is LSTMCell is tf.nn.rnn_cell.LSTMCell
+    assert tf.python.ops.array_ops is array_ops
+
+
+def test_a_name_that_is_not_there_says_where_the_names_are():
+    from runnel.python.ops import array_ops
+
+    with pytest.raises(AttributeError, match=r"python\.ops\.array_ops.*tensorflow-names"):
+        array_ops.nothing  # noqa: B018
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("runnel.python.ops.nothing")
+
+
+def test_every_namespace_of_the_table_exists():
+    for namespaces in inner_modules._MODULES.values():
+        for where in namespaces:
+            assert inner_modules._found(where, "__name__")
+
+
+def test_compat():
+    v1 = importlib.import_module("runnel.compat.v1")
+    assert v1.Session is tf.Session
+    assert tf.compat.v1.nn.relu is tf.nn.relu
+    v1.disable_v2_behavior()
+    assert tf.compat.as_bytes("é") == "é".encode()
+    assert tf.compat.as_text(b"a") == tf.compat.as_str("a") == "a"
+    assert tf.compat.as_str_any(3) == "3"
+    with pytest.raises(TypeError, match="binary or unicode"):
+        tf.compat.as_text(3)
+    with pytest.raises(AttributeError, match="use tf.compat.v1"):
+        tf.compat.v2  # noqa: B018
+
+
+def test_the_version_is_that_of_the_tensorflow_that_programs_expect():
+    assert re.fullmatch(r"1\.15\.\d+", tf.__version__)
+    assert tf.VERSION == tf.version.VERSION == tf.__version__
+
+
+def test_the_tutorials_data_are_there_without_a_download(tmp_path, caplog):
+    from runnel.examples.tutorials.mnist import input_data
+
+    data = input_data.read_data_sets(str(tmp_path), one_hot=True)
+    images, labels = data.train.next_batch(10)
+    assert images.shape == (10, 784) and labels.shape == (10, 10)
+    assert "digits that ship with runnel" in caplog.text
+    assert input_data.read_data_sets(str(tmp_path), reshape=False).test.images.shape[1:] == (
+        28,
+        28,
+        1,
+    )
+
+
+def test_a_template_makes_its_variables_once():
+    def scaled(x, by):
+        return x * by * tf.get_variable("w", [], initializer=tf.constant_initializer(2.0))
+
+    layer = tf.make_template("layer", scaled, by=3.0)
+    other = tf.make_template("layer", scaled, by=1.0)
+    outputs = [layer(1.0), layer(2.0), other(1.0)]
+    assert [v.op.name for v in tf.global_variables()] == ["layer/w", "layer_1/w"]
+    assert layer.variables == layer.trainable_variables == tf.global_variables()[:1]
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        np.testing.assert_array_equal(sess.run(outputs), [6, 12, 2])
