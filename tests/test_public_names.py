@@ -18,6 +18,7 @@ NAMESPACES = [
     "compat",
     "config",
     "config.experimental",
+    "contrib.crf",
     "contrib.framework",
     "contrib.layers",
     "contrib.layers.utils",
