@@ -487,6 +487,7 @@ from runnel.variables.initializers import TruncatedNormal as truncated_normal_in
 from runnel.variables.initializers import UniformUnitScaling as uniform_unit_scaling_initializer
 from runnel.variables.initializers import VarianceScaling as variance_scaling_initializer
 from runnel.variables.initializers import Zeros as zeros_initializer
+from runnel.variables.mapped_variables import mapped_variables
 from runnel.variables.partitioners import (
     create_partitioned_variables,
     fixed_size_partitioner,

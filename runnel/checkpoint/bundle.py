@@ -32,11 +32,20 @@ from runnel.checkpoint.element_bytes import (
 from runnel.checkpoint.ordered_code import slice_key
 from runnel.checkpoint.protos import message
 from runnel.checkpoint.table import TableReader, TableWriter, parse
-from runnel.checkpoint.tensor_slice import TensorSlice, assembled
+from runnel.checkpoint.tensor_slice import (
+    Bounds,
+    TensorSlice,
+    assembled,
+    covering,
+    inside,
+    overlap,
+    sizes_of,
+)
 from runnel.checkpoint.whole_file import appearing, remove_files
 from runnel.graph import dtypes
 from runnel.graph.dtypes import DType, as_dtype
 from runnel.graph.errors import DataLossError, InvalidArgumentError, NotFoundError
+from runnel.mapped_array import let_go, row_blocks
 
 _VERSION = 1
 _MAX_SHARDS = 100_000
@@ -274,30 +283,88 @@ class BundleReader:
             raise self._damaged(name, f"the slice {part} has another type")
         return self._read(entry, name)
 
-    def _read(self, entry: Any, name: str) -> np.ndarray:
+    def write_into(self, name: str, part: TensorSlice, array: np.ndarray) -> None:
+        """Sets ``array`` to a slice of the tensor ``name``, of numbers, some rows at a time.
+
+        What is damaged is found out at the end: the array is then not to be used.
+        """
+        entry = self.entry(name.encode())
+        dtype, shape = self._described(entry, name)
+        try:
+            wanted = part.bounds(shape)
+            if not entry.slices:
+                self._read_rows(entry, name, tuple([slice(0, n) for n in shape]), wanted, array)
+                return
+            slices = [TensorSlice.from_proto(proto) for proto in entry.slices]
+            for other in covering(shape, part, slices):
+                stored = self.entry(slice_key(name, other))
+                if stored.dtype != dtype.as_datatype_enum:
+                    raise self._damaged(name, f"the slice {other} has another type")
+                self._read_rows(stored, name, other.bounds(shape), wanted, array)
+        except ValueError as error:
+            raise InvalidArgumentError(
+                None, None, f"{name!r} in the checkpoint {self._prefix!r}: {error}."
+            ) from None
+
+    def _read_rows(
+        self, entry: Any, name: str, bounds: Bounds, wanted: Bounds, array: np.ndarray
+    ) -> None:
+        """Sets what ``entry``, at ``bounds`` of a tensor, has of ``array``, at ``wanted`` of it."""
+        dtype, shape = self._described(entry, name)
+        if shape != sizes_of(bounds):
+            raise self._damaged(name, f"a slice has the shape {shape}")
+        crc = 0
+        with self._opened(entry, name) as file:
+            for rows in row_blocks(shape, dtype.np_dtype):
+                block = np.empty((rows.stop - rows.start, *shape[1:]), dtype.np_dtype)
+                checked = read_checked(file, block, crc)
+                if checked is None:
+                    raise self._damaged(name, "its file is too short")
+                crc = checked
+                if self._swapped:
+                    block.byteswap(inplace=True)
+                first = bounds[0].start
+                place = (slice(first + rows.start, first + rows.stop), *bounds[1:])
+                both = overlap(wanted, place)
+                if both is not None:
+                    here = inside(both, wanted)
+                    array[here] = block[inside(both, place)]
+                    let_go(array[here])
+        if masked(crc) != entry.crc32c:
+            raise self._damaged(name, "its checksum is wrong")
+
+    @contextlib.contextmanager
+    def _opened(self, entry: Any, name: str) -> Iterator[Any]:
+        """The file that has what ``entry`` is about, at its place."""
         dtype, shape = self._described(entry, name)
         count = prod(shape)
-        is_uneven = dtype in _UNEVEN
-        if not is_uneven and count * dtype.size != entry.size:
+        if dtype not in _UNEVEN and count * dtype.size != entry.size:
             raise self._damaged(name, f"{entry.size} bytes are not its {count} elements")
         if not 0 <= entry.shard_id < self.shards or entry.offset < 0 or entry.size < 0:
             raise self._damaged(name, "its place is not in any file")
         file = data_file(self._prefix, entry.shard_id, self.shards)
         try:
-            with open(file, "rb") as opened:
-                if entry.offset + entry.size > os.fstat(opened.fileno()).st_size:
-                    raise self._damaged(name, f"{file} is too short")
-                # An array of its own, and no view: who keeps it need not copy it.
-                kind, sizes = (np.uint8, entry.size) if is_uneven else (dtype.np_dtype, shape)
-                found = np.empty(sizes, kind)
-                opened.seek(entry.offset)
-                crc = read_checked(opened, found)
+            opened = open(file, "rb")  # noqa: SIM115 (closed below)
         except FileNotFoundError:
             raise DataLossError(
                 None, None, f"The checkpoint {self._prefix!r} is incomplete: {file} is missing."
             ) from None
+        with opened:
+            if entry.offset + entry.size > os.fstat(opened.fileno()).st_size:
+                raise self._damaged(name, f"{file} is too short")
+            opened.seek(entry.offset)
+            yield opened
+
+    def _read(self, entry: Any, name: str) -> np.ndarray:
+        dtype, shape = self._described(entry, name)
+        is_uneven = dtype in _UNEVEN
+        with self._opened(entry, name) as file:
+            # An array of its own, and no view: who keeps it need not copy it.
+            kind, sizes = (np.uint8, entry.size) if is_uneven else (dtype.np_dtype, shape)
+            found = np.empty(sizes, kind)
+            crc = read_checked(file, found)
         if crc is None:
-            raise self._damaged(name, f"{file} is too short")
+            raise self._damaged(name, "its file is too short")
         if is_uneven:
             try:
                 if dtype is dtypes.variant:  # each has a checksum of its own

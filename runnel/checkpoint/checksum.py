@@ -20,9 +20,11 @@ def byte_chunks(array: np.ndarray) -> Iterator[np.ndarray]:
         yield view[start : start + _CHUNK]
 
 
-def read_checked(file: BinaryIO, array: np.ndarray) -> int | None:
-    """Fills ``array`` from a file; the CRC-32C of its bytes, or None where the file ends."""
-    crc = 0
+def read_checked(file: BinaryIO, array: np.ndarray, crc: int = 0) -> int | None:
+    """Fills ``array`` from a file; the CRC-32C of its bytes, or None where the file ends.
+
+    ``crc`` is that of what comes before.
+    """
     for piece in byte_chunks(array):
         if file.readinto(piece.data) != len(piece):  # type: ignore[attr-defined]
             return None

@@ -16,6 +16,7 @@ from runnel.graph import dtypes
 from runnel.graph.array_size import MAX_BYTES
 from runnel.graph.dtypes import DType
 from runnel.graph.errors import DataLossError, InvalidArgumentError
+from runnel.mapped_array import let_go
 
 _MAX_DIMENSIONS = 32 if np.__version__.startswith("1.") else 64
 _MANY = 0xFFFFFFFF
@@ -47,7 +48,9 @@ def pieces(array: np.ndarray, dtype: DType) -> Iterator[Any]:
     elif dtype is dtypes.variant:
         yield from _variants(array)[0]
     elif array.size:
-        yield from byte_chunks(np.ascontiguousarray(array))
+        for chunk in byte_chunks(np.ascontiguousarray(array)):
+            yield chunk
+            let_go(chunk)
 
 
 def _strings(array: np.ndarray) -> Iterator[bytes]:

@@ -87,29 +87,59 @@ def assembled(
 
     A ValueError says what does not fit or is missing; nothing is made before all is read.
     """
+    stored = list(stored)
+    given = dict(stored)
     wanted = part.bounds(shape)
     read = []
-    for other, values_of in stored:
-        bounds = other.bounds(shape)
-        both = [
-            (max(a.start, b.start), min(a.stop, b.stop))
-            for a, b in zip(wanted, bounds, strict=True)
-        ]
-        if all(start < stop for start, stop in both):
-            values = values_of()
-            if values.shape != tuple([b.stop - b.start for b in bounds]):
-                raise ValueError(f"the slice {other} has the shape {values.shape}")
-            read.append((bounds, both, values))
-    sizes = [bound.stop - bound.start for bound in wanted]
-    there = sum(prod(stop - start for start, stop in both) for _, both, _ in read)
-    if there != prod(sizes):
-        raise ValueError(f"{there} of the {prod(sizes)} elements of the slice {part} are there")
-    for (_, one, _), (_, two, _) in combinations(read, 2):
-        if all(max(a, c) < min(b, d) for (a, b), (c, d) in zip(one, two, strict=True)):
-            raise ValueError(f"some elements of the slice {part} are there twice")
-    found = np.empty(sizes, storage)
-    for bounds, both, values in read:
-        here = tuple([slice(s - w.start, e - w.start) for (s, e), w in zip(both, wanted)])
-        source = tuple([slice(s - b.start, e - b.start) for (s, e), b in zip(both, bounds)])
-        found[here] = values[source]
+    for other in covering(shape, part, [other for other, _ in stored]):
+        bounds, values = other.bounds(shape), given[other]()
+        if values.shape != sizes_of(bounds):
+            raise ValueError(f"the slice {other} has the shape {values.shape}")
+        read.append((bounds, values))
+    found = np.empty(sizes_of(wanted), storage)
+    for bounds, values in read:
+        both = overlap(wanted, bounds)
+        assert both is not None
+        found[inside(both, wanted)] = values[inside(both, bounds)]
     return found
+
+
+Bounds = tuple[slice, ...]
+
+
+def sizes_of(bounds: Bounds) -> tuple[int, ...]:
+    """How many elements ``bounds`` has in each dimension."""
+    return tuple([bound.stop - bound.start for bound in bounds])
+
+
+def overlap(one: Bounds, other: Bounds) -> Bounds | None:
+    """What is in both; None when that is nothing."""
+    both = [
+        slice(max(a.start, b.start), min(a.stop, b.stop)) for a, b in zip(one, other, strict=True)
+    ]
+    return tuple(both) if all(bound.start < bound.stop for bound in both) else None
+
+
+def inside(part: Bounds, whole: Bounds) -> Bounds:
+    """Where ``part`` is, counted from the beginning of ``whole``."""
+    return tuple(
+        [slice(p.start - w.start, p.stop - w.start) for p, w in zip(part, whole, strict=True)]
+    )
+
+
+def covering(
+    shape: tuple[int, ...], part: TensorSlice, stored: Iterable[TensorSlice]
+) -> list[TensorSlice]:
+    """Those of the slices ``stored`` of which ``part`` of a tensor of ``shape`` is made.
+
+    A ValueError says what does not fit, is missing or is there twice.
+    """
+    wanted = part.bounds(shape)
+    shared = [(other, overlap(wanted, other.bounds(shape))) for other in stored]
+    found = [(other, both) for other, both in shared if both is not None]
+    there, count = sum(prod(sizes_of(both)) for _, both in found), prod(sizes_of(wanted))
+    if there != count:
+        raise ValueError(f"{there} of the {count} elements of the slice {part} are there")
+    if any(overlap(one, two) is not None for (_, one), (_, two) in combinations(found, 2)):
+        raise ValueError(f"some elements of the slice {part} are there twice")
+    return [other for other, _ in found]

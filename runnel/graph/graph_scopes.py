@@ -12,6 +12,9 @@ from runnel.graph.element_lookup import ElementLookup
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.scopes import OneSite, ScopeState
 
+MAPPED_FOLDER = "_mapped_folder"
+"""The attribute of a variable whose value is in a mapped file: in which folder."""
+
 _NOTHING: AbstractContextManager[None] = nullcontext()
 
 
@@ -89,6 +92,9 @@ class GraphScopes(ElementLookup):
         """Stateful operations in the block keep their state in the named container."""
         return self._scopes.override(container=container_name)
 
+    def _mapped_variables(self, folder: str) -> AbstractContextManager[None]:
+        return self._scopes.override(mapped_folder=folder)
+
     @property
     def _container(self) -> str:
         return self._scopes.container
@@ -106,6 +112,8 @@ class GraphScopes(ElementLookup):
             op.control_inputs = [c for c in scopes.control_inputs if c not in producers]
         if scopes.container and op.attrs.get("container") == "" and op.op_def.stateful:
             op.attrs = {**op.attrs, "container": scopes.container}
+        if scopes.mapped_folder and op.op_def.variable and _can_be_mapped(op):
+            op.attrs = {**op.attrs, MAPPED_FOLDER: scopes.mapped_folder}
         for key, value in scopes.attributes.items():
             if key not in op.attrs:
                 op.attrs = {**op.attrs, key: value(op) if callable(value) else value}
@@ -121,6 +129,17 @@ class GraphScopes(ElementLookup):
         if context is not None:
             op.control_flow_context = context
             context.AddOp(op)
+
+
+def _can_be_mapped(op: Operation) -> bool:
+    """False for a variable that is a single number, or holds something else than numbers."""
+    return op.attrs["dtype"].np_dtype != object and op.attrs["shape"]._dims != ()
+
+
+def mapped_folder(variable: Operation) -> str:
+    """Where the variable that ``variable`` makes has its value in a mapped file; "" for memory."""
+    folder = variable.attrs.get(MAPPED_FOLDER, "")
+    return folder.decode() if isinstance(folder, bytes) else folder
 
 
 def colocate(op: Operation, targets: Sequence[Operation]) -> None:

@@ -127,6 +127,10 @@ class OpDef:
     ``row_kernel`` is set on one that changes rows of a variable. Called with the inputs and
     ``check`` it gives the :class:`runnel.ops.row_update.RowUpdate` of each variable instead of new
     values, which the interpreter carries out in place.
+
+    ``block_kernel`` is set on one whose outputs can be made some rows at a time. Called with the
+    inputs, attributes, ``stream`` and ``blocks`` (for each output, whether it is wanted so) it
+    gives a :class:`runnel.ops.block_value.BlockValue` for each such output.
     """
 
     __slots__ = (
@@ -157,6 +161,7 @@ class OpDef:
         "blocking",
         "self_gated",
         "row_kernel",
+        "block_kernel",
         "inferred",
         "has_single_output",
         "takes_reference",
@@ -204,6 +209,7 @@ class OpDef:
         self.blocking = blocking
         self.self_gated = self_gated
         self.row_kernel: Callable[..., Any] | None = None
+        self.block_kernel: Callable[..., Any] | None = None
         self.site: Site = ()
         self.shape_function: Callable[..., Any] | None = None
         self.shape_parameters: tuple[str, ...] = ()

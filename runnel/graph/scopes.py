@@ -38,6 +38,8 @@ class ScopeState(threading.local):
         self.attributes: dict[str, Any] = {}
         self.gradient_overrides: dict[str, str] = {}
         self.container = ""
+        self.mapped_folder = ""
+        """Where the variables made now have their values, in mapped files; "" for memory."""
         self.plain = True
         """True when nothing but the name scope applies: the fast path of ``create_op``."""
         self.control_flow_context: Any = None
@@ -52,6 +54,7 @@ class ScopeState(threading.local):
             or self.attributes
             or self.gradient_overrides
             or self.container
+            or self.mapped_folder
             or self.control_flow_context is not None
         )
 

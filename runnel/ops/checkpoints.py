@@ -6,13 +6,14 @@ import contextlib
 import glob
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from runnel.checkpoint.bundle import BundleWriter, merge
+from runnel.checkpoint.bundle import BundleReader, BundleWriter, merge
 from runnel.checkpoint.reading import checkpoint_exists, open_checkpoint
-from runnel.checkpoint.tensor_slice import parse_shape_and_slice
+from runnel.checkpoint.tensor_slice import TensorSlice, parse_shape_and_slice, sizes_of
 from runnel.checkpoint.v1 import V1Writer
 from runnel.graph.constant_value import constant_value
 from runnel.graph.dtypes import DType
@@ -20,6 +21,7 @@ from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.permitted_files import permitted
 from runnel.graph.registry import register_op
 from runnel.graph.shape_inference import scalar
+from runnel.ops.block_value import BlockValue, WholeBlocks
 
 
 def _op(name: str, inputs: str, outputs: str = "", attrs: Any = ()) -> Any:
@@ -166,7 +168,8 @@ def _(pattern, name, spec):
     return None if known is None else _spec_dims(_text(known))
 
 
-def _restored(reader: Any, where: str, name: str, spec: str, dtype: DType) -> np.ndarray:
+def _part(reader: Any, where: str, name: str, spec: str, dtype: DType) -> TensorSlice | None:
+    """The slice that is wanted, checked; None for the whole tensor."""
     stored, whole = reader.type_and_shape(name)
     if stored is not dtype:
         raise InvalidArgumentError(
@@ -177,7 +180,7 @@ def _restored(reader: Any, where: str, name: str, spec: str, dtype: DType) -> np
         )
     found = _parsed(spec)
     if found is None:
-        return reader.tensor(name)
+        return None
     shape, part = found
     if shape != whole:
         raise InvalidArgumentError(
@@ -186,11 +189,36 @@ def _restored(reader: Any, where: str, name: str, spec: str, dtype: DType) -> np
             f"{name!r} in the checkpoint {where!r} has the shape {whole}, but the slice {spec!r} "
             f"is one of a tensor of shape {shape}.",
         )
-    return reader.slice(name, part)
+    return part
+
+
+def _restored(reader: Any, where: str, name: str, spec: str, dtype: DType) -> np.ndarray:
+    part = _part(reader, where, name, spec, dtype)
+    return reader.tensor(name) if part is None else reader.slice(name, part)
+
+
+def _restored_in_blocks(
+    reader: Any, where: str, name: str, spec: str, dtype: DType
+) -> np.ndarray | BlockValue:
+    if not isinstance(reader, BundleReader) or dtype.np_dtype == object:
+        return _restored(reader, where, name, spec, dtype)
+    part = _part(reader, where, name, spec, dtype)
+    _, whole = reader.type_and_shape(name)
+    if part is None:
+        part = TensorSlice(((0, None),) * len(whole))
+    write = partial(reader.write_into, name, part)
+    return WholeBlocks(sizes_of(part.bounds(whole)), dtype.np_dtype, write)
 
 
 @restore_v2_op.kernel
 def _(xp, prefix, names, specs, *, dtypes):
+    return _restore_all(prefix, names, specs, dtypes=dtypes, blocks=[False] * len(dtypes))
+
+
+def _restore_all(
+    prefix: Any, names: Any, specs: Any, *, dtypes: Sequence[DType], blocks: Sequence[bool]
+) -> list[Any]:
+    """What is restored for each name; some of it to be read in blocks."""
     where = _path(prefix)
     names, specs = _texts(names), _texts(specs)
     if not len(names) == len(specs) == len(dtypes):
@@ -201,9 +229,12 @@ def _(xp, prefix, names, specs, *, dtypes):
         )
     reader = open_checkpoint(where)
     return [
-        _restored(reader, where, name, spec, dtype)
-        for name, spec, dtype in zip(names, specs, dtypes, strict=True)
+        (_restored_in_blocks if in_blocks else _restored)(reader, where, name, spec, dtype)
+        for name, spec, dtype, in_blocks in zip(names, specs, dtypes, blocks, strict=True)
     ]
+
+
+restore_v2_op.block_kernel = _restore_all
 
 
 @restore_op.kernel

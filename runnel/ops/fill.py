@@ -19,6 +19,7 @@ from runnel.graph.shape_inference import unchanged
 from runnel.graph.shapes import as_dims, format_dims, is_fully_defined, num_elements
 from runnel.ops.array_shape import reshape
 from runnel.ops.array_shape import shape as shape_of
+from runnel.ops.block_value import RowBlocks
 
 fill_op = register_op(
     "Fill",
@@ -40,6 +41,10 @@ def _(dims, value):
 
 @fill_op.kernel
 def _(xp, dims, value):
+    return xp.full(_filled_dims(dims, value), value, value.dtype)
+
+
+def _filled_dims(dims: Any, value: Any) -> list[int]:
     wanted = dims.tolist()
     if min(wanted, default=0) < 0:
         raise InvalidArgumentError(None, None, f"dims must not be negative, but are {wanted}")
@@ -47,7 +52,18 @@ def _(xp, dims, value):
         raise InvalidArgumentError(
             None, None, f"value must be a scalar, not of shape {format_dims(value.shape)}"
         )
-    return xp.full(wanted, value, value.dtype)
+    return wanted
+
+
+def _fill_in_blocks(dims: Any, value: Any) -> RowBlocks:
+    wanted = _filled_dims(dims, value)
+    dtype = value.dtype
+    return RowBlocks(
+        wanted, dtype, lambda start, stop: np.full((stop - start, *wanted[1:]), value, dtype)
+    )
+
+
+fill_op.block_kernel = _fill_in_blocks
 
 
 @fill_op.gradient

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from runnel.mapped_array import own_copy
+
 
 class RowUpdate:
     """``base`` with ``rows`` at ``where``, an index of it."""
@@ -24,8 +26,8 @@ class RowUpdate:
         self.rows = rows
 
     def whole(self) -> np.ndarray:
-        """The new value, as an array of its own."""
-        value = np.array(self.base)
+        """The new value, as an array of its own; mapped if ``base`` is."""
+        value = own_copy(self.base)
         set_rows(value, self.where, self.rows)
         return value
 

@@ -7,10 +7,12 @@ from typing import Any
 
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.graph import get_default_graph
+from runnel.graph.graph_scopes import mapped_folder
 from runnel.graph.shapes import TensorShape
 from runnel.ops.array_shape import shape as shape_of
 from runnel.variables.get_variable import get_variable
 from runnel.variables.initializers import Zeros
+from runnel.variables.mapped_variables import mapped_variables
 from runnel.variables.save_slice import SaveSliceInfo
 from runnel.variables.variable import Variable
 from runnel.variables.variable_scope import get_variable_scope, variable_scope
@@ -42,7 +44,7 @@ def _create(primary: Any, value: Any, name: str, shape: Any, dtype: Any) -> Vari
     # A scope of its own: a second slot of that name is numbered, as TensorFlow's is.
     with variable_scope(None, f"{primary.op.name}/{name}"):
         get_variable_scope().set_partitioner(None)  # the primary is a part already, or whole
-        with _beside(primary):
+        with _beside(primary), _kept_like(primary):
             slot = get_variable(
                 "",
                 shape=shape,
@@ -60,6 +62,11 @@ def _beside(primary: Any) -> AbstractContextManager[Any]:
     if primary.op.op_def.variable:
         return get_default_graph().colocate_with(primary.op)
     return nullcontext()  # the average of a tensor lies wherever variables are placed
+
+
+def _kept_like(primary: Any) -> AbstractContextManager[Any]:
+    """Slots of a variable in a mapped file have mapped files of their own, those of others not."""
+    return mapped_variables(mapped_folder(primary.op))
 
 
 def _mark_as_part(slot: Variable, primary: Any) -> None:

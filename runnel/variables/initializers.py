@@ -10,8 +10,10 @@ import numpy as np
 
 from runnel.graph import dtypes
 from runnel.graph.dtypes import DType, as_dtype
+from runnel.graph.graph import get_default_graph
 from runnel.graph.operation import Tensor
 from runnel.graph.random_seed import skip_op_ids
+from runnel.graph.shapes import as_dims
 from runnel.ops.array_shape import reshape
 from runnel.ops.constants import constant
 from runnel.ops.elementwise import sign
@@ -109,6 +111,11 @@ class Constant(Initializer):
         wanted = self.dtype if dtype is None else dtype
         if isinstance(shape, Tensor):  # known when the step runs
             return fill(shape, constant(self.value, dtype=wanted, shape=[]))
+        if np.isscalar(self.value) and get_default_graph()._scopes.mapped_folder:
+            # A constant would be as large as the variable; a fill is made some rows at a time.
+            skip_op_ids(-2)
+            dims = constant(as_dims(shape), dtypes.int64)
+            return fill(dims, constant(self.value, dtype=wanted))
         return constant(self.value, dtype=wanted, shape=shape, verify_shape=verify)
 
     def get_config(self) -> dict[str, Any]:

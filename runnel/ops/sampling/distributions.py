@@ -18,12 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from runnel.ops.block_value import RowBlocks
 from runnel.ops.sampling.philox import (
     BLOCK_COUNTERS,
     RESERVED_PER_OUTPUT,
     Array,
     Words,
     fill_groups,
+    moved_words,
     words_at,
 )
 
@@ -98,6 +100,22 @@ def truncated_normal(xp: Any, stream: Array, shape: Sequence[int], dtype: Any) -
     else:
         table = _truncated_traced(xp, stream, groups, group_size, dtype)
     return table.astype(dtype).reshape(-1)[:count].reshape(shape)
+
+
+def in_blocks(
+    draw: Any, stream: np.ndarray, shape: Sequence[int], dtype: Any, *bounds: Any
+) -> RowBlocks:
+    """What ``draw`` (one of the functions above) gives, some rows at a time: the same numbers."""
+    dtype = np.dtype(dtype)
+    group, row = _group_size(dtype), math.prod(shape[1:])
+    counters = _stretch(group) if draw is truncated_normal else 1
+
+    def rows(start: int, stop: int) -> Array:
+        # Blocks begin at a multiple of ROWS_TOGETHER rows, and so at the beginning of a group.
+        first = moved_words(stream, start * row // group * counters)
+        return draw(np, first, (stop - start, *shape[1:]), *bounds, dtype)
+
+    return RowBlocks(shape, dtype, rows)
 
 
 def multinomial(xp: Any, stream: Array, logits: Array, num_samples: int, dtype: Any) -> Array:

@@ -91,6 +91,12 @@ def stream_rows(stream: PhiloxStream, step: int, count: int) -> np.ndarray | Non
     return rows
 
 
+def moved_words(stream: np.ndarray, count: int) -> np.ndarray:
+    """``stream``, six words, ``count`` counters further."""
+    position = int.from_bytes(stream.tobytes(), "little")
+    return PhiloxStream(position & _MASK64, position >> 64).skip(count).words()
+
+
 def reserved_for_outputs(output_count: int) -> int:
     """Counters by which one execution of a uniform or normal op advances its stream."""
     return output_count * RESERVED_PER_OUTPUT

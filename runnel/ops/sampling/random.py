@@ -70,6 +70,10 @@ def _register_float_op(name: str, draw: Any) -> Any:
     def _(xp, shape, *, dtype, stream):
         return draw(xp, stream, concrete_shape(shape), dtype.np_dtype)
 
+    def in_blocks(shape: Any, *, dtype: Any, stream: Any) -> Any:
+        return distributions.in_blocks(draw, stream, concrete_shape(shape), dtype.np_dtype)
+
+    op_def.block_kernel = in_blocks
     return op_def
 
 

@@ -13,12 +13,13 @@ something can fail, unless a node before that needs it (``passes.clusters.deferr
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from runnel.graph.device_set import LogicalDevice
 from runnel.graph.operation import Operation
 from runnel.passes.clusters.deferred_writes import deferred_writes
 from runnel.passes.clusters.known_values import KnownValues
+from runnel.passes.clusters.mapped_state import Blocks, kept_on_host
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import StateAccess
 from runnel.passes.program.step_resources import StepResources
@@ -47,6 +48,8 @@ class Segment:
     specialized: frozenset[int]
     device: LogicalDevice | None = None
     """Where it runs, in a step that was partitioned."""
+    blocks: Blocks = field(default_factory=dict, compare=False)
+    """What makes values for variables in mapped files some rows at a time."""
 
 
 def cluster(
@@ -65,14 +68,15 @@ def cluster(
     (``group_of``) are compiled together; no group needs a later one.
     """
     resources = StepResources(program)
+    kept, blocks = kept_on_host(program, state, device_of)
     on_host = resources.roots(program.fetches)  # which another program goes on to use
     while True:
         known = KnownValues(program, resources, on_host, fixed)
-        phases, devices = _phases(program, state, device, device_of, known, {})
+        phases, devices = _phases(program, state, device, device_of, known, {}, kept)
         not_before = deferred_writes(program, state, phases, 2 * len(devices) or 2)
         if not_before:
             known = KnownValues(program, resources, on_host, fixed)
-            phases, _ = _phases(program, state, device, device_of, known, not_before)
+            phases, _ = _phases(program, state, device, device_of, known, not_before, kept)
         parts = _parts(phases, group_of)
         scattered = _scattered(resources, parts) - on_host
         if not scattered:
@@ -80,7 +84,7 @@ def cluster(
         on_host |= scattered  # and what touches them with them
     _place_reads(program, parts, state, len(devices) or 1)
     _place_constants(program, parts, known.constants)
-    return _segments(program, parts, state, known, devices)
+    return _segments(program, parts, state, known, devices, blocks)
 
 
 def _parts(phases: dict[int, list[Node]], group_of: Mapping[Node, Group] | None) -> Parts:
@@ -111,10 +115,11 @@ def _phases(
     device_of: Mapping[Node, LogicalDevice] | None,
     known: KnownValues,
     not_before: Mapping[Node, int],
+    kept: Collection[Node],
 ) -> tuple[dict[int, list[Node]], list[LogicalDevice]]:
     """The nodes of each phase, constants apart; and the devices that take turns.
 
-    ``not_before`` has the first phase in which some nodes may be.
+    ``not_before`` has the first phase in which some nodes may be; ``kept`` are left to the host.
     """
     devices = list(dict.fromkeys(device_of.values())) if device_of else []
     turn_of = {place: 2 * turn for turn, place in enumerate(devices)}
@@ -129,7 +134,11 @@ def _phases(
     for node in program.nodes:
         if device_of:
             device, turn = device_of[node].device_type, turn_of[device_of[node]]
-        host = state.stays_on_host(node) or not known.visit(node, state, device)
+        if node in kept:
+            host = True
+            known.leave(node)
+        else:
+            host = state.stays_on_host(node) or not known.visit(node, state, device)
         if known.is_constant(node):
             phase_of_node[node] = 0
             continue
@@ -235,6 +244,7 @@ def _segments(
     state: StateAccess,
     known: KnownValues,
     devices: list[LogicalDevice],
+    blocks: Blocks,
 ) -> list[Segment]:
     users: dict[int, set[Part | None]] = {}
     for part, nodes in parts.items():
@@ -275,6 +285,7 @@ def _segments(
                 needed,
                 needed.intersection(inputs),
                 devices[phase // 2 % len(devices)] if devices else None,
+                {node: blocks[node] for node in nodes if node in blocks} if blocks else {},
             )
         )
     return segments

@@ -119,8 +119,7 @@ class KnownValues:
                 if node.inputs[position] not in self._known:
                     compilable = False
         if not compilable:
-            if self._fixed is None:
-                self._known.update(v for v in node.outputs if self._can_specialize(v))
+            self.leave(node)
         elif op_def.known_from_shapes or (
             not op_def.stateful and self._known.issuperset(node.inputs)
         ):
@@ -132,6 +131,11 @@ class KnownValues:
         if op_def.name == "Identity" and node.inputs[0] in self._counting:
             self._counting.update(node.outputs)
         return compilable
+
+    def leave(self, node: Node) -> None:
+        """Notes what ``node``, which the host runs, makes known."""
+        if self._fixed is None:
+            self._known.update(v for v in node.outputs if self._can_specialize(v))
 
     def _note_bound(self, node: Node) -> None:
         """Minimum(a, b) has an upper limit if one of the two has; Maximum if both have."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runnel.graph import dtypes
+from runnel.graph.graph_scopes import mapped_folder
 from runnel.graph.operation import Operation
 from runnel.graph.registry import INTERPRETED
 from runnel.ops.control_flow import ENTERS, EXITS, MERGES, NEXT_ITERATIONS, SWITCHES
@@ -36,6 +37,8 @@ def service(op: Operation, kind: str) -> str:
         if op_def.select_kernel(kind, dtype, INTERPRETED) is not None:
             return KERNEL
         return KERNEL if op_def.can_compile(kind, dtype) else MISSING
+    if op_def.variable and mapped_folder(op):
+        return MISSING
     if _has_host_types(op):
         return KERNEL if op_def.name == "Assert" else MISSING
     if op_def.name in _FOLLOWING or op_def.variable or not op_def.kernels:

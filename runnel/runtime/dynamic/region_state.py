@@ -17,7 +17,7 @@ from runnel.passes.program.reached_state import ReachedState
 from runnel.passes.program.state_access import requires_shape
 from runnel.runtime.interpret.code import require_assignable
 from runnel.runtime.interpret.interpreter import missing_variable, uninitialized
-from runnel.runtime.state.cell import Cell, WriterLocks, as_numpy, owned, store_all
+from runnel.runtime.state.cell import Cell, WriterLocks, as_numpy, store_all
 from runnel.runtime.state.step_context import StepContext
 from runnel.runtime.state.task_state import TaskState
 
@@ -135,7 +135,7 @@ class RegionState:
         overwrites = bool(node.op_def.overwrites)
         if overwrites and requires_shape(node):
             require_assignable(value.shape, reference.variable.attrs["shape"]._dims)
-        kept = owned(value)
+        kept = reference.cell.owned(value)
         self._values[reference.cell] = self._new[reference.cell] = kept
         return Reference(reference.variable, reference.cell, kept)
 

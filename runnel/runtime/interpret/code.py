@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from runnel.graph.errors import InvalidArgumentError
+from runnel.graph.graph_scopes import mapped_folder
 from runnel.graph.operation import Operation
 from runnel.graph.registry import COMPILED, INTERPRETED
 from runnel.graph.shapes import Dims, compatible_dims, format_dims, is_fully_defined
 from runnel.passes.clusters.cluster import Segment
+from runnel.passes.clusters.mapped_state import BY_ROWS
 from runnel.passes.program.kernel_call import bind, fail_now, select
 from runnel.passes.program.program import Node, Program, ValueInfo
 from runnel.passes.program.state_access import StateAccess, requires_shape
 from runnel.passes.structure.counters import counters_of
 from runnel.passes.structure.structured import Loop, structure_of, touched_by
 from runnel.runtime.interpret import verification
+from runnel.runtime.interpret.block_calls import block_call, require_memory
 from runnel.runtime.interpret.structured_code import StructuredCall
 
 if TYPE_CHECKING:
@@ -122,6 +125,10 @@ class _Lowering:
         self.free: list[int] = []
         self.pinned: set[int] = set()
         self.last_use = self._last_uses()
+        self.mapped: dict[int, Operation] = {}
+        """References to variables in mapped files, and the values of reads of them."""
+        if tier == INTERPRETED:
+            self.mapped = {v: op for v, op in state.variable_of.items() if mapped_folder(op)}
 
     def _last_uses(self) -> dict[int, int]:
         last: dict[int, int] = {}
@@ -174,6 +181,7 @@ class _Lowering:
             # Reading a variable is knowing where its value is.
             variable = self.state.variable_of[node.inputs[0]]
             self.slot_of[node.outputs[0]] = self._state(variable, node)
+            self._note_mapped(node, variable)
             return
         if structure_of(node) is not None:
             self._lower_structured(node)
@@ -305,12 +313,31 @@ class _Lowering:
             return TracedCall(node, self.device, self._assigned_dims(node), must_know, outputs)
         kernel = select(node, self.device, INTERPRETED)
         call = bind(kernel, node, np, check=fail_now)
+        blocks = self.segment.blocks.get(node)
+        if blocks and any(blocks):
+            return block_call(node, call, blocks)
         dims = self._assigned_dims(node)
         if dims is not None:
             call = check_assigned(call, dims)
+        if variable := self._taken_whole(node):
+            call = require_memory(call, variable)
         if verification.enabled:
             return verification.verified(call, node, self._outputs(node))
         return call
+
+    def _note_mapped(self, node: Node, variable: Operation) -> None:
+        if mapped_folder(variable):
+            self.mapped.update(dict.fromkeys(node.outputs, variable))
+
+    def _taken_whole(self, node: Node) -> Operation | None:
+        """A variable in a mapped file of which ``node`` may need all in memory."""
+        if not self.mapped:
+            return None
+        found = next((self.mapped[v] for v in node.inputs if v in self.mapped), None)
+        if found is not None and node.op_def.name == "ReadVariableOp":
+            self._note_mapped(node, found)
+        by_rows = node.op_def.name in BY_ROWS or node.op_def.row_kernel or node.op_def.overwrites
+        return None if by_rows else found
 
     def _outputs(self, node: Node) -> list[ValueInfo]:
         """What ``node`` declares of the values that its kernel returns beside new states."""

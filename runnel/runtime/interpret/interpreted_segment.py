@@ -10,17 +10,23 @@ from typing import Any
 
 import numpy as np
 
+from runnel.ops.block_value import BlockValue
 from runnel.ops.row_update import RowUpdate
 from runnel.passes.program.program import Node
 from runnel.runtime.interpret.code import Code
-from runnel.runtime.interpret.interpreter import interpret, interpret_watched, missing_variable
+from runnel.runtime.interpret.interpreter import (
+    as_op_error,
+    interpret,
+    interpret_watched,
+    missing_variable,
+)
 from runnel.runtime.interpret.row_blocks import join_row_blocks
 from runnel.runtime.interpret.row_updates import keep_rows_apart, store_rows
 from runnel.runtime.interpret.run_totals import join_run_totals
 from runnel.runtime.interpret.segment_state import SegmentState
 from runnel.runtime.interpret.stacked_code import StackedCode
 from runnel.runtime.interpret.written_code import PIECE, WrittenCode
-from runnel.runtime.state.cell import as_numpy, owned, store_all
+from runnel.runtime.state.cell import Cell, as_numpy, owned, store_all
 from runnel.runtime.state.step_context import StepContext
 
 _LONG_SECONDS = 0.02
@@ -97,7 +103,7 @@ class InterpretedSegment:
         self._takes_long = True
         """Whether the last run took so long that the step is to be looked at all the time."""
         self._plain = _Form(code, state)
-        self._watched = _Form(code, state, whole=True)
+        self._watched = _Form(code, state, whole=not state.is_mapped)
         self._stacked: _Form | None = None
         self._stack = stack
         self._was_run = False
@@ -126,7 +132,10 @@ class InterpretedSegment:
         if state.written:
             values: list[Any] = [slots[slot] for slot in form.store_slots]
             by_rows = any(type(value) is RowUpdate for value in values)
-            values = [value if type(value) is RowUpdate else owned(value) for value in values]
+            values = [
+                value if type(value) is RowUpdate else self._owned(cell, value)
+                for cell, value in zip(form.written, values, strict=False)
+            ]
             for cell, _, drawn in state.streams:
                 values.append(cell.value.skip(slots[drawn]))
                 context.drawn = [*context.drawn, (cell, cell.value, values[-1])]
@@ -139,6 +148,16 @@ class InterpretedSegment:
                 with state.task.lock:
                     store_all(form.written, values)
         return outputs
+
+    def _owned(self, cell: Cell, value: Any) -> Any:
+        """``value`` as ``cell`` keeps it."""
+        if not cell.folder:
+            return owned(value)
+        try:
+            return cell.owned(value)
+        except Exception as error:
+            node = value.node if isinstance(value, BlockValue) else self._node
+            raise as_op_error(error, node or self._node, ()) from error
 
     def _store_packs(self, form: _Form, values: list[Any], slots: list[Any]) -> None:
         """Stores ``values`` into what is not packed, and packs, as a whole."""

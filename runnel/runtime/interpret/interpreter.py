@@ -11,6 +11,8 @@ import numpy as np
 from runnel.graph import errors
 from runnel.graph.operation import Operation
 from runnel.graph.shapes import format_dims
+from runnel.ops.block_value import BlockValue
+from runnel.ops.row_update import RowUpdate
 from runnel.passes.program.kernel_call import CheckFailed
 from runnel.passes.program.program import Node
 from runnel.runtime.state.step_context import StepContext
@@ -48,7 +50,10 @@ def interpret_watched(
         if observer is not None:
             out = instruction.out if type(instruction.out) is tuple else (instruction.out,)
             end = time.perf_counter_ns()
-            observer.operation(instruction.node, start, end, [slots[slot] for slot in out])
+            found = [slots[slot] for slot in out]
+            if any(isinstance(value, RowUpdate | BlockValue) for value in found):
+                found = []  # of a variable in a mapped file: nobody sees it whole
+            observer.operation(instruction.node, start, end, found)
 
 
 def as_op_error(error: Exception, node: Node, inputs: Sequence[Any]) -> Exception:

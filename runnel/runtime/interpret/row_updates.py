@@ -17,17 +17,19 @@ import numpy as np
 
 from runnel.graph.operation import Operation
 from runnel.graph.registry import keyword_only
+from runnel.mapped_array import has_own_file, is_mapped
 from runnel.ops.row_update import RowUpdate, whole_rows
 from runnel.passes.program.kernel_call import fail_now
 from runnel.passes.program.program import Node
 from runnel.runtime.interpret.code import Code
-from runnel.runtime.state.cell import Cell, owned
+from runnel.runtime.state.cell import Cell
 from runnel.runtime.state.task_state import TaskState
 
 _PROBE = RowUpdate(np.empty(0), 0, 0)
 _OWN = sys.getrefcount(_PROBE.base)
 """What the count of an array is that only an update refers to."""
 _COPIED_PER_SECOND = 4e9
+_COPIED_TO_DISK_PER_SECOND = 5e8
 
 
 def keep_rows_apart(code: Code) -> Code:
@@ -98,20 +100,26 @@ def store_rows(task: TaskState, cells: Sequence[Cell], values: list[Any]) -> Non
                     return
                 task.await_readers.add(ended)
             if not until:
-                size = sum(values[i].base.nbytes for i in shared)
-                until = time.monotonic() + size / _COPIED_PER_SECOND
+                until = time.monotonic() + sum(_copy_seconds(values[i].base) for i in shared)
             left = until - time.monotonic()
             if left <= 0 or not all(_may_become_free(values[i]) for i in shared):
                 for i in shared:
-                    values[i] = owned(values[i].whole())
+                    values[i] = cells[i].owned(values[i].whole())
             else:
                 ended.wait(left)
     finally:
         task.await_readers.discard(ended)
 
 
+def _copy_seconds(array: np.ndarray) -> float:
+    """How long copying ``array`` would take, roughly."""
+    return array.nbytes / (_COPIED_TO_DISK_PER_SECOND if is_mapped(array) else _COPIED_PER_SECOND)
+
+
 def _may_become_free(update: RowUpdate) -> bool:
-    return type(update.base) is np.ndarray and update.base.base is None
+    """True for an array that has its own memory, or file."""
+    base = update.base
+    return type(base) is np.ndarray and (base.base is None or has_own_file(base))
 
 
 def _is_shared(cell: Cell, value: Any) -> bool:

@@ -32,6 +32,8 @@ class SegmentState:
         self._stored_variables = [variable for variable, _ in code.stores]
         task.note_shape_changes([task.cell(v) for v in code.reshaped])
         self.streams = [(task.streams.cell(op), slot, drawn) for op, slot, drawn in code.streams]
+        self.is_mapped = any(cell.folder for cell in (*self.load_cells, *self.stored))
+        """Whether a variable that it touches has its value in a mapped file."""
         self.written = [*self.stored, *(cell for cell, *_ in self.streams)]
         self.writers = WriterLocks(self.written, task.writing) if self.written else None
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from runnel.graph.operation import Operation
 from runnel.graph.shapes import is_fully_defined
+from runnel.mapped_array import is_mapped
 from runnel.passes.clusters.cluster import Segment, cluster
 from runnel.passes.placement.cost_model import TYPICAL, flops
 from runnel.passes.program.program import Node, Program
@@ -78,7 +79,7 @@ class Stretch:
 
     def placed(self, value: Any) -> Any:
         """``value``, which many runs will take, where a compiled stretch takes it from."""
-        if not self._runner.is_compiled or not isinstance(value, np.ndarray):
+        if not self._runner.is_compiled or not isinstance(value, np.ndarray) or is_mapped(value):
             return value
         return put(value, None if self.device is None else xla_device(self.device))
 

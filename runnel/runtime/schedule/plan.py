@@ -30,6 +30,7 @@ from runnel.queues.own_memory import is_alone
 from runnel.runtime.devices.device_memory import device_error
 from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.dynamic.region import DynamicRegion
+from runnel.runtime.interpret.block_calls import require_fits
 from runnel.runtime.interpret.interpreter import uninitialized
 from runnel.runtime.schedule.region_unit import RegionUnit
 from runnel.runtime.schedule.schedule import LockstepRun, Schedule, WholeStep
@@ -322,6 +323,7 @@ class StepPlan:
             for number, (cell, variable) in ready.fetched_cells.items():
                 if cell.value is None:
                     raise uninitialized(variable, "it is fetched")
+                require_fits(cell.value, repr(variable.name), variable)
                 values[number] = read(cell.value)
 
 
@@ -341,7 +343,10 @@ def to_caller(value: Any) -> Any:
         value = np.array(value)
     if value.ndim == 0:
         return value[()]
-    return value if is_alone(value) and value.flags.writeable else value.copy()
+    if is_alone(value) and value.flags.writeable:
+        return value
+    require_fits(value, "what is fetched")
+    return value.copy()
 
 
 def own_values(values: list[Any]) -> list[Any]:

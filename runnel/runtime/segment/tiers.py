@@ -25,6 +25,7 @@ from runnel.graph import errors
 from runnel.graph.operation import Operation
 from runnel.graph.registry import COMPILED, INTERPRETED
 from runnel.graph.shapes import is_fully_defined
+from runnel.mapped_array import is_mapped
 from runnel.passes.clusters.cluster import Segment
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import StateAccess
@@ -168,7 +169,7 @@ class SegmentRunner:
         self._first = next(computing, segment.nodes[0])
         """What an error names that comes before anything has run."""
         stack = None
-        if self._can_interpret and not passes_state:
+        if self._can_interpret and not passes_state and not state.is_mapped:
             stack = partial(stacked, self._code, program, access, self._device)
         self._interpreted = InterpretedSegment(self._code, state, self._first, passes_state, stack)
         self._row_cells = [task.cell(variable) for variable in updated_by_rows(self._code)]
@@ -232,7 +233,7 @@ class SegmentRunner:
         An observer sees each operation, unless the segment must be compiled: then it sees the
         segment as a whole. With ``started``, the end of a compiled segment is not waited for.
         """
-        if self._mode == NEVER:
+        if self._mode == NEVER or (self._task.maps and self._takes_mapped(inputs)):
             return self._interpreted.run(inputs, context)
         if context.deadline is not None:
             context.require_time(self._first)
@@ -252,6 +253,10 @@ class SegmentRunner:
         if variant.on_trial:
             return self._run_on_trial(variant, executable, inputs, context)
         return self._run_compiled(executable, inputs, context, started)
+
+    def _takes_mapped(self, inputs: list[Any]) -> bool:
+        """True when an input is an array in a mapped file, which XLA would take as a whole."""
+        return self._can_interpret and any(map(is_mapped, inputs))
 
     def run_whole(self, inputs: list[Any], context: StepContext, fetches: bool) -> list[Any]:
         """:meth:`run` for a whole step; one that ``fetches`` nothing may be sent ahead."""

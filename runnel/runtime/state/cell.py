@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from runnel.mapped_array import has_own_file, mapped_copy, mapped_zeros
+from runnel.ops.block_value import BlockValue
 from runnel.passes.program.program import Node
 from runnel.runtime.state.pack import Row
 from runnel.runtime.state.step_context import StepContext
@@ -30,9 +32,9 @@ class Cell:
     ``number``, so they cannot deadlock.
     """
 
-    __slots__ = ("held", "writer", "number", "changes_shape", "by_rows")
+    __slots__ = ("held", "writer", "number", "changes_shape", "by_rows", "folder")
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str = "") -> None:
         self.held: Any = None
         """The value; or, of one that is packed with others, where it is."""
         self.writer = threading.RLock()
@@ -41,6 +43,8 @@ class Cell:
         """True once a step has been prepared that may store a value of another shape."""
         self.by_rows = False
         """True once it is known to be changed by rows, in place, by the interpreter."""
+        self.folder = folder
+        """Where its value is in a mapped file; "" for memory."""
 
     @property
     def value(self) -> Any:
@@ -51,6 +55,24 @@ class Cell:
     @value.setter
     def value(self, value: Any) -> None:
         self.held = value
+
+    def owned(self, value: Any) -> np.ndarray:
+        """``value`` as an array that nobody else can change, where this cell keeps its values.
+
+        A mapped one is made in a new file, so that a failure leaves the old value as it was.
+        """
+        if not self.folder:
+            return owned(value)
+        array: np.ndarray
+        if isinstance(value, BlockValue):
+            array = mapped_zeros(self.folder, value.shape, value.dtype)
+            value.write(array)
+        else:
+            array = np.asarray(value)
+            if not has_own_file(array) or not array.flags.writeable:
+                array = mapped_copy(self.folder, array)
+        array.flags.writeable = False
+        return array
 
 
 Undo = tuple[Cell, Any, Any]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from weakref import WeakValueDictionary
 
 from runnel.graph.errors import CancelledError
+from runnel.graph.graph_scopes import mapped_folder
 from runnel.graph.operation import Operation
 from runnel.passes.program.state_access import variable_name
 from runnel.runtime.state.cell import Cell, Undo
@@ -42,6 +43,8 @@ class TaskState:
         """The steps that were sent and not yet seen to succeed."""
         self.await_readers: set[threading.Event] = set()
         """Set when an interpreted segment has ended: it looks at no variable any more."""
+        self.maps = False
+        """True once a variable has its value in a mapped file."""
         self.shape_changers = 0
         """Grows when another cell begins to change its shape from step to step."""
 
@@ -51,7 +54,8 @@ class TaskState:
         with self.lock:
             cells = self._containers.setdefault(container, {})
             if name not in cells:
-                cells[name] = Cell()
+                cells[name] = Cell(mapped_folder(variable))
+                self.maps = self.maps or bool(cells[name].folder)
             return cells[name]
 
     def pack(self, cells: Sequence[Cell]) -> Pack:
