@@ -223,6 +223,12 @@ class BundleReader:
         """The keys of all tensors and slices."""
         return iter(self._entries)
 
+    @property
+    def size(self) -> int:
+        """The bytes of all its files of data, as far as they are there."""
+        files = (data_file(self._prefix, shard, self.shards) for shard in range(self.shards))
+        return sum(os.path.getsize(file) for file in files if os.path.exists(file))
+
     def names(self) -> list[str]:
         """The names of the tensors, sorted."""
         found = [key for key in self._entries if not key.startswith(b"\0")]

@@ -6,6 +6,7 @@ import contextlib
 import glob
 import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -119,6 +120,10 @@ def _(xp, filename, names, specs, tensors, *, T):  # noqa: N803 (TensorFlow's na
 
 # Restoring --------------------------------------------------------------------------------------
 
+_LARGE = 1 << 24
+"""The bytes from which on several threads read a checkpoint."""
+_MOST_THREADS = 4
+
 restore_v2_op = _op(
     "RestoreV2",
     "prefix: string, tensor_names: string, shape_and_slices: string",
@@ -228,10 +233,15 @@ def _restore_all(
             f"There are {len(names)} names and {len(specs)} slices for {len(dtypes)} types.",
         )
     reader = open_checkpoint(where)
-    return [
-        (_restored_in_blocks if in_blocks else _restored)(reader, where, name, spec, dtype)
+    calls = [
+        partial(_restored_in_blocks if in_blocks else _restored, reader, where, name, spec, dtype)
         for name, spec, dtype, in_blocks in zip(names, specs, dtypes, blocks, strict=True)
     ]
+    if len(calls) == 1 or not isinstance(reader, BundleReader) or reader.size < _LARGE:
+        return [call() for call in calls]
+    # Most of the time goes into memory that is touched for the first time: threads share that.
+    with ThreadPoolExecutor(min(_MOST_THREADS, len(calls)), "runnel-restore") as threads:
+        return list(threads.map(lambda call: call(), calls))
 
 
 restore_v2_op.block_kernel = _restore_all
