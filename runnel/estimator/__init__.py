@@ -1,6 +1,14 @@
 """``tf.estimator``: models as functions, trained, evaluated and exported."""
 
 from runnel.estimator import export, inputs
+from runnel.estimator.canned.estimators import (
+    DNNClassifier,
+    DNNLinearCombinedClassifier,
+    DNNLinearCombinedRegressor,
+    DNNRegressor,
+    LinearClassifier,
+    LinearRegressor,
+)
 from runnel.estimator.estimator import Estimator
 from runnel.estimator.estimator_spec import EstimatorSpec
 from runnel.estimator.exporter import BestExporter, Exporter, FinalExporter, LatestExporter
@@ -30,6 +38,12 @@ from runnel.train.session_run_hook import (
 )
 
 __all__ = [
+    "DNNClassifier",
+    "DNNLinearCombinedClassifier",
+    "DNNLinearCombinedRegressor",
+    "DNNRegressor",
+    "LinearClassifier",
+    "LinearRegressor",
     "BestExporter",
     "CheckpointSaverHook",
     "CheckpointSaverListener",

@@ -69,6 +69,33 @@ def numpy_input_fn(
     return input_fn
 
 
+def pandas_input_fn(
+    x: Any,
+    y: Any = None,
+    batch_size: int = 128,
+    num_epochs: int | None = 1,
+    shuffle: bool | None = None,
+    queue_capacity: int = 1000,
+    num_threads: int = 1,
+    target_column: str = "target",
+) -> Callable[[], Any]:
+    """:func:`numpy_input_fn` for the columns of a pandas ``DataFrame``, and a ``Series`` of labels.
+
+    Example:
+        >>> tf.estimator.inputs.pandas_input_fn(frame, frame["income"], shuffle=True)
+    """
+    features = {name: np.asarray(x[name]) for name in x.columns}
+    if target_column in features:
+        raise ValueError(f"Cannot use name {target_column} for target column: x has such a column")
+    if y is not None and not np.array_equal(x.index, y.index):
+        raise ValueError("Index for x and y are mismatched.")
+    labels: Any = None if y is None else np.asarray(y)
+    if y is not None and hasattr(y, "columns"):
+        labels = {name: np.asarray(y[name]) for name in y.columns}
+    options = (batch_size, num_epochs, shuffle, queue_capacity, num_threads)
+    return numpy_input_fn(features, labels, *options)
+
+
 def _arrays(what: str, value: Any) -> dict[str, np.ndarray]:
     found = dict(value) if isinstance(value, Mapping) else {what: value}
     for name, array in found.items():

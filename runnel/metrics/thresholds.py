@@ -11,6 +11,7 @@ from runnel.graph.graph import control_dependencies
 from runnel.graph.operation import Tensor
 from runnel.metrics.gathering import Metric, collected, matched, metric_variable
 from runnel.ops.arg_extrema import argmax, argmin
+from runnel.ops.arithmetic import maximum
 from runnel.ops.array_shape import expand_dims, reshape, shape
 from runnel.ops.assertions import assert_greater_equal, assert_less_equal
 from runnel.ops.assign import assign_add
@@ -21,8 +22,11 @@ from runnel.ops.constants import constant
 from runnel.ops.control import identity
 from runnel.ops.cumulative import cumsum
 from runnel.ops.elementwise import abs as abs_
+from runnel.ops.elementwise import log
+from runnel.ops.fill import ones_like
 from runnel.ops.reduce_functions import reduce_min, reduce_sum
 from runnel.ops.selection import where
+from runnel.ops.zero_safe import div_no_nan
 from runnel.variables.variable_scope import variable_scope
 
 _EPSILON = 1e-7
@@ -160,11 +164,12 @@ def auc(
 ) -> Metric:
     """The area under the curve of rates ("ROC") or of precision and recall ("PR").
 
-    ``summation_method`` is "trapezoidal", "minoring" or "majoring".
+    ``summation_method`` is "trapezoidal", "careful_interpolation" (for "PR", that of Davis and
+    Goadrich 2006), "minoring" or "majoring".
     """
     if curve not in ("ROC", "PR"):
         raise ValueError(f"curve must be either ROC or PR, {curve} unknown")
-    if summation_method not in ("trapezoidal", "minoring", "majoring"):
+    if summation_method not in ("trapezoidal", "careful_interpolation", "minoring", "majoring"):
         raise ValueError(f"Invalid summation_method: {summation_method}")
     limits = _thresholds(num_thresholds)
     if thresholds is not None:
@@ -172,13 +177,15 @@ def auc(
     small, count = 1.0e-6, len(limits)
 
     def area(c: dict[str, Tensor]) -> Tensor:
+        if curve == "PR" and summation_method == "careful_interpolation":
+            return _interpolated(c["tp"], c["fp"], c["fn"], count)
         rate = (c["tp"] + small) / (c["tp"] + c["fn"] + small)
         if curve == "ROC":
             x, y = c["fp"] / (c["fp"] + c["tn"] + small), rate
         else:
             x, y = rate, (c["tp"] + small) / (c["tp"] + c["fp"] + small)
         widths, one, two = x[: count - 1] - x[1:], y[: count - 1], y[1:]
-        if summation_method == "trapezoidal":
+        if summation_method in ("trapezoidal", "careful_interpolation"):
             return reduce_sum(widths * (one + two) / 2.0)
         lower = less(one, two) if summation_method == "minoring" else greater(one, two)
         return reduce_sum(widths * where(lower, one, two))
@@ -188,6 +195,19 @@ def auc(
         (labels, predictions, limits, weights),
         *("tp fn tn fp", (metrics_collections, updates_collections), name, "auc"),
     )
+
+
+def _interpolated(tp: Tensor, fp: Tensor, fn: Tensor, count: int) -> Tensor:
+    """The area under precision and recall, true positives taken as linear in all positives."""
+    positives = tp + fp
+    gained = tp[: count - 1] - tp[1:]
+    slope = div_no_nan(gained, maximum(positives[: count - 1] - positives[1:], 0.0))
+    intercept = tp[1:] - slope * positives[1:]
+    both = logical_and(positives[: count - 1] > 0, positives[1:] > 0)
+    ratio = div_no_nan(positives[: count - 1], maximum(positives[1:], 0.0))
+    growth = log(where(both, ratio, ones_like(ratio)))
+    parts = slope * (gained + intercept * growth)
+    return reduce_sum(div_no_nan(parts, maximum(tp[1:] + fn[1:], 0.0)))
 
 
 def sensitivity_at_specificity(

@@ -47,7 +47,14 @@ METRICS = {
         )
     },
 }
-OPTIONS = {"auc": [{}, {"curve": "PR"}, {"summation_method": "minoring", "num_thresholds": 9}]}
+OPTIONS = {
+    "auc": [
+        {},
+        {"curve": "PR"},
+        {"summation_method": "minoring", "num_thresholds": 9},
+        {"curve": "PR", "summation_method": "careful_interpolation"},
+    ]
+}
 
 
 def outcome(lib, name, arguments, options, weighted):
