@@ -25,6 +25,9 @@ WORKLOADS = "benchmarks.workloads"
 MILLI = 1e3
 DEADLINE = 300.0
 SHARDS = (1, 4)
+MAPPED_SIZES = (100, 1_000, 4_000)
+"""Megabytes of the table; the optimizer's slot takes as much again."""
+FLAT = 1.2
 
 
 def tables(settings: Settings) -> list[Row]:
@@ -112,7 +115,40 @@ def _gain(name: str, what: str, full: Outcome, few: Outcome, least: float) -> Ro
     )
 
 
-ROWS = {"tables": tables, "language_model": language_model}
+def mapped(settings: Settings) -> list[Row]:
+    """Training rows of a table in a memory-mapped file: its size does not matter."""
+    rows: list[Row] = []
+    smallest: Spread | None = None
+    for size, in_file in ((MAPPED_SIZES[0], False), *((size, True) for size in MAPPED_SIZES)):
+        with Trial(settings, (SUBJECT,), DEADLINE) as trial:
+            outcome = trial.measure(
+                f"{WORKLOADS}.mapped_embedding:training_step",
+                {"megabytes": size, "mapped": in_file},
+            )
+        found = durations(outcome, MILLI)
+        if in_file and smallest is None:
+            smallest = found.get(SUBJECT)
+        is_flat = (
+            smallest is not None
+            and SUBJECT in found
+            and found[SUBJECT].median <= FLAT * smallest.median
+        )
+        where = "in a mapped file" if in_file else "in memory"
+        rows.append(
+            speed_row(
+                f"{'mapped' if in_file else 'memory'}_{size}",
+                f"1,000 rows of a table of {size:,} MB {where}, momentum, one step",
+                "ms",
+                outcome,
+                found,
+                must_show="flat within 20 % in the size" if in_file else None,
+                holds=is_flat,
+            )
+        )
+    return rows
+
+
+ROWS = {"tables": tables, "mapped": mapped, "language_model": language_model}
 
 if __name__ == "__main__":
     command.run(

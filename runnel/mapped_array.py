@@ -13,7 +13,7 @@ import mmap
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from math import prod
 from typing import Any
@@ -111,22 +111,30 @@ def set_rows(array: np.ndarray, rows: slice, block: Any) -> None:
         let_go(array[rows])
 
 
-def mapped_copy(folder: str, array: np.ndarray) -> np.ndarray:
-    """The elements of ``array`` in a file of their own in ``folder``, copied in blocks."""
+def no_look() -> None:
+    """What is called between blocks where nobody wants to stop."""
+
+
+def mapped_copy(folder: str, array: np.ndarray, look: Callable[[], None] = no_look) -> np.ndarray:
+    """The elements of ``array`` in a file of their own in ``folder``, copied in blocks.
+
+    ``look`` is called between them, and raises where there is to be no copy.
+    """
     copy = mapped_zeros(folder, array.shape, array.dtype)
     if array.ndim == 0:
         copy[...] = array
         return copy
     for rows in row_blocks(array.shape, array.dtype):
+        look()
         set_rows(copy, rows, array[rows])
         let_go(array[rows])
     return copy
 
 
-def own_copy(array: np.ndarray) -> np.ndarray:
-    """A copy: of a mapped array a mapped one, in the same folder."""
+def own_copy(array: np.ndarray, look: Callable[[], None] = no_look) -> np.ndarray:
+    """A copy: of a mapped array a mapped one, in the same folder (see :func:`mapped_copy`)."""
     memory = memory_of(array)
-    return np.array(array) if memory is None else mapped_copy(memory.folder, array)
+    return np.array(array) if memory is None else mapped_copy(memory.folder, array, look)
 
 
 def let_go(part: np.ndarray) -> None:

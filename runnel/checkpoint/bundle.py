@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -289,31 +289,41 @@ class BundleReader:
             raise self._damaged(name, f"the slice {part} has another type")
         return self._read(entry, name)
 
-    def write_into(self, name: str, part: TensorSlice, array: np.ndarray) -> None:
+    def write_into(
+        self, name: str, part: TensorSlice, array: np.ndarray, look: Callable[[], None]
+    ) -> None:
         """Sets ``array`` to a slice of the tensor ``name``, of numbers, some rows at a time.
 
-        What is damaged is found out at the end: the array is then not to be used.
+        ``look`` is called between them, and raises where it is to stop. What is damaged is found
+        out at the end: the array is then not to be used.
         """
         entry = self.entry(name.encode())
         dtype, shape = self._described(entry, name)
         try:
             wanted = part.bounds(shape)
             if not entry.slices:
-                self._read_rows(entry, name, tuple([slice(0, n) for n in shape]), wanted, array)
+                all_of = tuple([slice(0, n) for n in shape])
+                self._read_rows(entry, name, all_of, wanted, array, look)
                 return
             slices = [TensorSlice.from_proto(proto) for proto in entry.slices]
             for other in covering(shape, part, slices):
                 stored = self.entry(slice_key(name, other))
                 if stored.dtype != dtype.as_datatype_enum:
                     raise self._damaged(name, f"the slice {other} has another type")
-                self._read_rows(stored, name, other.bounds(shape), wanted, array)
+                self._read_rows(stored, name, other.bounds(shape), wanted, array, look)
         except ValueError as error:
             raise InvalidArgumentError(
                 None, None, f"{name!r} in the checkpoint {self._prefix!r}: {error}."
             ) from None
 
     def _read_rows(
-        self, entry: Any, name: str, bounds: Bounds, wanted: Bounds, array: np.ndarray
+        self,
+        entry: Any,
+        name: str,
+        bounds: Bounds,
+        wanted: Bounds,
+        array: np.ndarray,
+        look: Callable[[], None],
     ) -> None:
         """Sets what ``entry``, at ``bounds`` of a tensor, has of ``array``, at ``wanted`` of it."""
         dtype, shape = self._described(entry, name)
@@ -322,6 +332,7 @@ class BundleReader:
         crc = 0
         with self._opened(entry, name) as file:
             for rows in row_blocks(shape, dtype.np_dtype):
+                look()
                 block = np.empty((rows.stop - rows.start, *shape[1:]), dtype.np_dtype)
                 checked = read_checked(file, block, crc)
                 if checked is None:

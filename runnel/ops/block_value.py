@@ -15,6 +15,7 @@ import numpy as np
 
 from runnel.mapped_array import row_blocks, set_rows
 
+Look = Callable[[], None]
 ELEMENTWISE = frozenset(
     {
         *("Add", "AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum", "Neg", "Abs", "Sqrt"),
@@ -33,8 +34,11 @@ class BlockValue:
         self.node: Any = None
         """The node of a step that makes it, for errors."""
 
-    def write(self, array: np.ndarray) -> None:
-        """Makes the value in ``array``, mapped zeros of its shape and type."""
+    def write(self, array: np.ndarray, look: Look) -> None:
+        """Makes the value in ``array``, mapped zeros of its shape and type.
+
+        ``look`` is called between blocks, and raises where the value is not wanted any more.
+        """
         raise NotImplementedError
 
 
@@ -45,20 +49,23 @@ class RowBlocks(BlockValue):
         super().__init__(shape, dtype)
         self.rows = rows
 
-    def write(self, array: np.ndarray) -> None:
+    def write(self, array: np.ndarray, look: Look) -> None:
         for block in row_blocks(self.shape, self.dtype):
+            look()
             set_rows(array, block, self.rows(block.start, block.stop))
 
 
 class WholeBlocks(BlockValue):
     """A value that ``write`` makes from its beginning to its end."""
 
-    def __init__(self, shape: Sequence[int], dtype: Any, write: Callable[[Any], None]) -> None:
+    def __init__(
+        self, shape: Sequence[int], dtype: Any, write: Callable[[Any, Look], None]
+    ) -> None:
         super().__init__(shape, dtype)
         self._write = write
 
-    def write(self, array: np.ndarray) -> None:
-        self._write(array)
+    def write(self, array: np.ndarray, look: Look) -> None:
+        self._write(array, look)
 
 
 def elementwise(call: Callable[..., Any], *args: Any) -> RowBlocks:

@@ -8,11 +8,12 @@ the step can fail any more, and nobody else looks at it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from runnel.mapped_array import own_copy
+from runnel.mapped_array import no_look, own_copy
 
 
 class RowUpdate:
@@ -25,9 +26,9 @@ class RowUpdate:
         self.where = where
         self.rows = rows
 
-    def whole(self) -> np.ndarray:
-        """The new value, as an array of its own; mapped if ``base`` is."""
-        value = own_copy(self.base)
+    def whole(self, look: Callable[[], None] = no_look) -> np.ndarray:
+        """The new value, as an array of its own; mapped if ``base`` is (``look`` may stop that)."""
+        value = own_copy(self.base, look)
         set_rows(value, self.where, self.rows)
         return value
 

@@ -178,12 +178,15 @@ def test_a_compiled_step_is_a_lookup_a_model_and_an_update(folder):
         assert sum(n.op_def.name == "GatherV2" for n in last.nodes) == 2
 
 
-@pytest.mark.parametrize("initializer", INITIALIZERS)
-@pytest.mark.parametrize("dtype", [tf.float16, tf.float32, tf.float64, tf.int32], ids=str)
+@pytest.mark.parametrize(
+    "initializer,dtype",
+    [
+        *((name, dtype) for name in INITIALIZERS for dtype in (tf.float16, tf.float32, tf.float64)),
+        *(("zeros", tf.int32), ("ones", tf.int32)),
+    ],
+    ids=str,
+)
 def test_a_table_begins_with_the_numbers_that_it_has_in_memory(initializer, dtype, folder):
-    if dtype is tf.int32 and initializer not in ("zeros", "ones"):
-        pytest.skip("random integers are drawn by another operation")
-
     def initial(folder: str | None) -> list[Any]:
         with tf.Graph().as_default(), session(INTERPRETED) as sess:
             tf.set_random_seed(3)
@@ -273,6 +276,39 @@ def test_a_step_that_fails_has_changed_nothing(folder):
         np.testing.assert_array_equal(sess.run(table), np.zeros((4, 2)))
         sess.run(checked, {x: 1.0})
         np.testing.assert_array_equal(sess.run(table)[1], [5, 6])
+
+
+def test_a_step_that_is_cancelled_stops_between_blocks(folder, monkeypatch):
+    made = []
+    original = mapped_array.set_rows
+
+    def watched(*arguments: Any) -> None:
+        made.append(arguments)
+        if len(made) == 3:
+            sess._steps.cancel("enough")
+        original(*arguments)
+
+    monkeypatch.setattr("runnel.ops.block_value.set_rows", watched)
+    with tf.mapped_variables(folder):
+        table = tf.get_variable("table", [1000, 8], initializer=tf.ones_initializer())
+    with session(INTERPRETED) as sess:
+        with pytest.raises(tf.errors.CancelledError, match="enough"):
+            sess.run(table.initializer)
+        assert len(made) == 3
+        assert not sess.run(tf.is_variable_initialized(table))
+
+
+def test_a_part_of_a_table_is_taken_by_what_is_compiled(folder):
+    with tf.mapped_variables(folder):
+        table = tf.get_variable("table", [ROWS, WIDTH], initializer=tf.ones_initializer())
+    product = tf.matmul(table[2:5], tf.ones([WIDTH, 2]))
+    with session(COMPILED) as sess:
+        sess.run(tf.global_variables_initializer())
+        np.testing.assert_array_equal(sess.run(product), np.full((3, 2), WIDTH))
+        np.testing.assert_array_equal(sess.run(table[7]), np.ones(WIDTH))
+        runners = [r for p in sess._prepared.values() for r in p.plan.schedule.runners]
+        compiled = {n.op_def.name for r in runners if r.is_compiled for n in r.segment.nodes}
+        assert "MatMul" in compiled and "StridedSlice" not in compiled
 
 
 def test_someone_who_holds_on_to_a_table_sees_no_later_update(folder):

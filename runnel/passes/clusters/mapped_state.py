@@ -17,15 +17,21 @@ from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import StateAccess
 
 _READS = frozenset({"Identity", "ReadVariableOp"})
-VIEWS = frozenset({"Identity", "Reshape", "ExpandDims", "Squeeze", "Slice", "StridedSlice"})
-"""Operations that give, of an array in memory or a file, a view where they can."""
-BY_ROWS = VIEWS | {
+_VIEWS = frozenset({"Identity", "Reshape", "ExpandDims", "Squeeze"})
+"""Operations that give all elements that they take, as a view of the same memory."""
+PARTS = frozenset({"Slice", "StridedSlice"})
+"""Operations that give some elements, as a view of the same memory."""
+BY_ROWS = _VIEWS | {
     *("Gather", "GatherV2", "GatherNd", "ResourceGather", "ResourceGatherNd", "ReadVariableOp"),
     *("Shape", "ShapeN", "Size", "Rank", "VariableShape", "IsVariableInitialized"),
     *("VarIsInitializedOp", "DisableCopyOnRead", "SaveV2"),
 }
 """Operations that take as many rows of a mapped variable as they need, and copy no more."""
 _ASSIGNS = frozenset({"Assign", "AssignVariableOp"})
+_SETS = _ASSIGNS | {
+    *("ScatterUpdate", "ResourceScatterUpdate", "ScatterNdUpdate", "ResourceScatterNdUpdate"),
+}
+"""Updates that do not look themselves at what they replace."""
 _HEAVY = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "SparseMatMul", "Einsum"})
 
 
@@ -60,7 +66,7 @@ def kept_on_host(
         touched = [*state.reads(node), *state.writes(node)] if state.touches(node) else []
         if not whole.isdisjoint(node.inputs) or not mapped.isdisjoint(touched):
             kept.add(node)
-            if node.op_def.name in _READS | VIEWS:
+            if node.op_def.name in _READS | _VIEWS:
                 whole.update(node.outputs)
     kept |= _between(program, state, mapped)
     blocks = _in_blocks(program, state, device_of)
@@ -81,11 +87,15 @@ def _between(program: Program, state: StateAccess, mapped: frozenset[Operation])
     lookups = {node for node in program.nodes if _looks_up(node, state, mapped, producers)}
     found: set[Node] = set()
     for write in program.nodes:
-        if state.touches(write) and not mapped.isdisjoint(state.writes(write)):
+        if write.op_def.name in _SETS and not mapped.isdisjoint(state.writes(write)):
             path = _path(write, program, before, lookups)
-            if not any(node.op_def.heavy or node.op_def.name in _HEAVY for node in path):
+            if not any(map(_is_heavy, path)):
                 found |= path
     return found
+
+
+def _is_heavy(node: Node) -> bool:
+    return node.op_def.heavy or node.op_def.name in _HEAVY or "touched" in node.attrs
 
 
 def _path(

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from runnel.graph.errors import ResourceExhaustedError
 from runnel.graph.operation import Operation
 from runnel.graph.registry import keyword_only
 from runnel.mapped_array import available_memory, memory_of
 from runnel.ops.array_shape import resolve_shape
-from runnel.ops.block_value import BlockValue, WholeBlocks, elementwise
+from runnel.ops.block_value import BlockValue, Look, WholeBlocks, elementwise
 from runnel.passes.program.program import Node
 
 
@@ -62,8 +64,12 @@ def _made_by(node: Node, value: Any) -> Any:
 def _reshaped(value: Any, shape: Any) -> Any:
     if not isinstance(value, BlockValue):
         return value.reshape(shape.tolist())
+
+    def _write(array: np.ndarray, look: Look) -> None:
+        value.write(array.reshape(value.shape), look)
+
     dims = resolve_shape(value.shape, shape.tolist())
-    found = WholeBlocks(dims, value.dtype, lambda array: value.write(array.reshape(value.shape)))
+    found = WholeBlocks(dims, value.dtype, _write)
     found.node = value.node
     return found
 
@@ -77,6 +83,17 @@ def require_memory(call: Callable[..., Any], variable: Operation) -> Callable[..
         return call(*args)
 
     return checked
+
+
+def part_call(call: Callable[..., Any], variable: Operation) -> Callable[..., Any]:
+    """``call``, which gives a part of a mapped variable, with a copy of that in memory."""
+
+    def copied(*args: Any) -> Any:
+        part = call(*args)
+        require_fits(part, repr(variable.name))
+        return np.array(part)
+
+    return copied
 
 
 def require_fits(value: Any, what: str, op: Operation | None = None) -> None:

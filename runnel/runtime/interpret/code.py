@@ -19,14 +19,14 @@ from runnel.graph.operation import Operation
 from runnel.graph.registry import COMPILED, INTERPRETED
 from runnel.graph.shapes import Dims, compatible_dims, format_dims, is_fully_defined
 from runnel.passes.clusters.cluster import Segment
-from runnel.passes.clusters.mapped_state import BY_ROWS
+from runnel.passes.clusters.mapped_state import BY_ROWS, PARTS
 from runnel.passes.program.kernel_call import bind, fail_now, select
 from runnel.passes.program.program import Node, Program, ValueInfo
 from runnel.passes.program.state_access import StateAccess, requires_shape
 from runnel.passes.structure.counters import counters_of
 from runnel.passes.structure.structured import Loop, structure_of, touched_by
 from runnel.runtime.interpret import verification
-from runnel.runtime.interpret.block_calls import block_call, require_memory
+from runnel.runtime.interpret.block_calls import block_call, part_call, require_memory
 from runnel.runtime.interpret.structured_code import StructuredCall
 
 if TYPE_CHECKING:
@@ -320,7 +320,8 @@ class _Lowering:
         if dims is not None:
             call = check_assigned(call, dims)
         if variable := self._taken_whole(node):
-            call = require_memory(call, variable)
+            copy = part_call if node.op_def.name in PARTS else require_memory
+            call = copy(call, variable)
         if verification.enabled:
             return verification.verified(call, node, self._outputs(node))
         return call

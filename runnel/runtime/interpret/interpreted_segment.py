@@ -133,7 +133,7 @@ class InterpretedSegment:
             values: list[Any] = [slots[slot] for slot in form.store_slots]
             by_rows = any(type(value) is RowUpdate for value in values)
             values = [
-                value if type(value) is RowUpdate else self._owned(cell, value)
+                value if type(value) is RowUpdate else self._owned(cell, value, context)
                 for cell, value in zip(form.written, values, strict=False)
             ]
             for cell, _, drawn in state.streams:
@@ -141,7 +141,7 @@ class InterpretedSegment:
                 context.drawn = [*context.drawn, (cell, cell.value, values[-1])]
             if by_rows:
                 slots.clear()  # they refer to the arrays of variables
-                store_rows(state.task, form.written, values)
+                store_rows(state.task, form.written, values, self._looking_at(context))
             elif form.pack_stores:
                 self._store_packs(form, values, slots)
             else:
@@ -149,12 +149,16 @@ class InterpretedSegment:
                     store_all(form.written, values)
         return outputs
 
-    def _owned(self, cell: Cell, value: Any) -> Any:
+    def _looking_at(self, context: StepContext) -> Callable[[], None]:
+        """What raises when the step is to stop."""
+        return lambda: context.require_time(self._node)
+
+    def _owned(self, cell: Cell, value: Any, context: StepContext) -> Any:
         """``value`` as ``cell`` keeps it."""
         if not cell.folder:
             return owned(value)
         try:
-            return cell.owned(value)
+            return cell.owned(value, self._looking_at(context))
         except Exception as error:
             node = value.node if isinstance(value, BlockValue) else self._node
             raise as_op_error(error, node or self._node, ()) from error

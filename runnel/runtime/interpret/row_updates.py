@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import starmap
@@ -17,12 +17,13 @@ import numpy as np
 
 from runnel.graph.operation import Operation
 from runnel.graph.registry import keyword_only
-from runnel.mapped_array import has_own_file, is_mapped
+from runnel.mapped_array import has_own_file, is_mapped, no_look
 from runnel.ops.row_update import RowUpdate, whole_rows
 from runnel.passes.program.kernel_call import fail_now
 from runnel.passes.program.program import Node
 from runnel.runtime.interpret.code import Code
 from runnel.runtime.state.cell import Cell
+from runnel.runtime.state.step_context import LOOK_SECONDS
 from runnel.runtime.state.task_state import TaskState
 
 _PROBE = RowUpdate(np.empty(0), 0, 0)
@@ -81,13 +82,18 @@ def _row_call(node: Node) -> Any:
     return partial(kernel, **{name: known[name] for name in keyword_only(kernel)})
 
 
-def store_rows(task: TaskState, cells: Sequence[Cell], values: list[Any]) -> None:
+def store_rows(
+    task: TaskState,
+    cells: Sequence[Cell],
+    values: list[Any],
+    look: Callable[[], None] = no_look,
+) -> None:
     """Gives each cell its value, of which some are updates of rows, as a whole.
 
     The caller holds the cells' writer locks, and nothing of the step can fail any more. An update
     is carried out in the cell's own memory unless somebody else refers to it: a step that reads
     it, someone who saves it. For readers it waits about as long as a copy of the array would take,
-    then makes one.
+    then makes one. ``look`` is called meanwhile, and raises where the step is to stop.
     """
     until, ended = 0.0, threading.Event()
     try:
@@ -104,9 +110,10 @@ def store_rows(task: TaskState, cells: Sequence[Cell], values: list[Any]) -> Non
             left = until - time.monotonic()
             if left <= 0 or not all(_may_become_free(values[i]) for i in shared):
                 for i in shared:
-                    values[i] = cells[i].owned(values[i].whole())
+                    values[i] = cells[i].owned(values[i].whole(look), look)
             else:
-                ended.wait(left)
+                ended.wait(min(left, LOOK_SECONDS))
+                look()
     finally:
         task.await_readers.discard(ended)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import count, islice, repeat, takewhile
 from operator import call
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.mapped_array import has_own_file, mapped_copy, mapped_zeros
+from runnel.mapped_array import has_own_file, mapped_copy, mapped_zeros, no_look
 from runnel.ops.block_value import BlockValue
 from runnel.passes.program.program import Node
 from runnel.runtime.state.pack import Row
@@ -56,21 +56,22 @@ class Cell:
     def value(self, value: Any) -> None:
         self.held = value
 
-    def owned(self, value: Any) -> np.ndarray:
+    def owned(self, value: Any, look: Callable[[], None] = no_look) -> np.ndarray:
         """``value`` as an array that nobody else can change, where this cell keeps its values.
 
-        A mapped one is made in a new file, so that a failure leaves the old value as it was.
+        A mapped one is made in a new file, so that a failure leaves the old value as it was;
+        ``look``, which is called now and then, may be one.
         """
         if not self.folder:
             return owned(value)
         array: np.ndarray
         if isinstance(value, BlockValue):
             array = mapped_zeros(self.folder, value.shape, value.dtype)
-            value.write(array)
+            value.write(array, look)
         else:
             array = np.asarray(value)
             if not has_own_file(array) or not array.flags.writeable:
-                array = mapped_copy(self.folder, array)
+                array = mapped_copy(self.folder, array, look)
         array.flags.writeable = False
         return array
 
