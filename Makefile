@@ -33,6 +33,7 @@ SOAK_FLAGS   ?= --faults 30
 COORDINATION_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 SUMMARY_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 CHECKPOINT_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
+EVALUATION_FLAGS ?=
 
 VENV        := .venv
 LINT_VENV   := .venv-lint
@@ -59,7 +60,7 @@ OLDEST_PYTHON ?= $(call find-python,3.11)
 NEWEST_PYTHON ?= $(call find-python,3.14 3.13 3.12)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format supported test-oldest test-newest core-tests conformance bench soak \
+.PHONY: help demo test lint format supported test-oldest test-newest core-tests conformance bench evaluation soak \
   clean check-python
 
 help: ## Show the targets.
@@ -133,6 +134,10 @@ bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (in
 	$(PEER_VENV)/bin/python -m benchmarks.summaries $(SUMMARY_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.checkpoints $(CHECKPOINT_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.report && exit $$status
+
+evaluation: export TF_CPP_MIN_LOG_LEVEL ?= 3
+evaluation: $(MEASURING) ## Run the paper's evaluation again, and write docs/evaluation.md.
+	$(PEER_VENV)/bin/python -m benchmarks.evaluation $(EVALUATION_FLAGS)
 
 soak: $(RUNTIME) ## Train a job whose tasks are killed and stopped again and again.
 	$(VENV)/bin/python -m benchmarks.soak $(SOAK_FLAGS)

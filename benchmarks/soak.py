@@ -120,7 +120,7 @@ class Soak:
         return "\n".join(self._lines)
 
     def _fault(self) -> None:
-        tasks = _tasks_of(self.process.pid)
+        tasks = tasks_of(self.process.pid)
         if not tasks:
             return
         pid, name = self._random.choice(tasks)
@@ -193,7 +193,7 @@ class Soak:
             time.sleep(0.05)
 
 
-def _tasks_of(launcher: int) -> list[tuple[int, str]]:
+def tasks_of(launcher: int) -> list[tuple[int, str]]:
     """The processes of the tasks that have become their program, and their names."""
     found = []
     for thread in Path(f"/proc/{launcher}/task").iterdir():
