@@ -14,8 +14,8 @@ from dataclasses import replace
 from benchmarks.evaluation.fleet import Observation
 from benchmarks.evaluation.simulation import Layout, SimulatedRun, StepCosts, simulate
 
-LEAST_CORES = 0.25
-"""However busy the machine is, so much of it is left."""
+LEAST_SHARE = 0.5
+"""However busy others are, the system gives our tasks so much of the machine when they ask."""
 LINK = 1.25e9
 """Bytes a second of a server's link on a cluster: 10 Gbit/s, assumed."""
 
@@ -29,7 +29,7 @@ def asynchronous_costs(seen: Sequence[Observation], cores: int, traffic: float) 
         first=max(0.0, statistics.mean(one.server_cpu[0] / one.rate for one in seen) - each[0]),
         traffic=traffic,
     )
-    return replace(costs, latency=_latency(costs, seen[0], cores, None))
+    return replace(costs, latency=_latency(costs, seen, cores, synchronous=False))
 
 
 def synchronous_costs(one: Observation, two: Observation, cores: int, traffic: float) -> StepCosts:
@@ -47,7 +47,7 @@ def synchronous_costs(one: Observation, two: Observation, cores: int, traffic: f
         chief=max(0.0, two.worker_cpu[0] / rounds - own),
         traffic=traffic,
     )
-    return replace(costs, latency=_latency(costs, one, cores, 1))
+    return replace(costs, latency=_latency(costs, [one, two], cores, synchronous=True))
 
 
 def _each(cpu: list[float]) -> float:
@@ -55,20 +55,19 @@ def _each(cpu: list[float]) -> float:
     return statistics.mean(cpu[1:] or cpu)
 
 
-def _latency(costs: StepCosts, one: Observation, cores: int, aggregated: int | None) -> float:
-    """What of a lone worker's step nobody's work explains."""
-    run = simulate(
-        costs,
-        on_machine(one, cores, aggregated),
-        lambda worker: statistics.mean(one.waits) if one.waits else 0.0,
-        steps=20,
-    )
-    return max(0.0, one.step_time - 1 / run.steps_per_second)
+def _latency(costs: StepCosts, seen: Sequence[Observation], cores: int, synchronous: bool) -> float:
+    """What of a step nobody's work explains: the least, as other programs can only add to it."""
+    found = []
+    for one in seen:
+        aggregated = one.workers if synchronous else None
+        run = predicted(costs, one, cores, aggregated, one.waits)
+        found.append(one.step_time - one.workers / run.steps_per_second)
+    return max(0.0, min(found))
 
 
 def on_machine(observed: Observation, cores: int, aggregated: int | None) -> Layout:
     """The layout of an observation: all tasks on what of the machine was theirs."""
-    left = max(LEAST_CORES, cores - observed.others_cpu)
+    left = max(LEAST_SHARE * cores, cores - observed.others_cpu)
     return Layout(observed.workers, observed.servers, min(left, cores), aggregated=aggregated)
 
 
@@ -86,7 +85,7 @@ def predicted(
     waits: Sequence[float],
 ) -> SimulatedRun:
     """The simulation of what was observed."""
-    return simulate(costs, on_machine(observed, cores, aggregated), accelerator(waits), steps=200)
+    return simulate(costs, on_machine(observed, cores, aggregated), accelerator(waits), steps=120)
 
 
 def on_cluster(

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-WIDTH, HEIGHT = 640, 400
-LEFT, RIGHT, TOP, BOTTOM = 72, 190, 36, 52
+WIDTH, HEIGHT = 700, 400
+LEFT, RIGHT, TOP, BOTTOM = 72, 230, 36, 52
+MOST_TICKS = 8
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#7f7f7f")
 """Okabe and Ito's, which colour-blind readers can tell apart."""
 
@@ -58,12 +59,18 @@ def ticks(low: float, high: float, logarithmic: bool) -> list[float]:
     >>> ticks(0.0, 9.0, False)
     [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
     >>> ticks(3.0, 150.0, True)
-    [1.0, 10.0, 100.0, 1000.0]
+    [2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0]
+    >>> ticks(3.0, 15000.0, True)
+    [1.0, 10.0, 100.0, 1000.0, 10000.0, 100000.0]
     """
     if logarithmic:
         first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-        last = max(last, first + 1)
-        return [10.0**power for power in range(first, last + 1)]
+        powers = [10.0**power for power in range(first, max(last, first + 1) + 1)]
+        marks = [round(m * power, 12) for power in powers for m in (1, 2, 5)]
+        below = sum(mark <= low for mark in marks) - 1
+        above = next(place for place, mark in enumerate(marks) if mark >= high)
+        marks = marks[below : max(above, below + 1) + 1]
+        return marks if len(marks) <= MOST_TICKS else powers
     span = (high - low) or abs(high) or 1.0
     rough = span / 5
     power = 10.0 ** math.floor(math.log10(rough))

@@ -136,8 +136,13 @@ class Evaluation:
 
     # Figure 7 ---------------------------------------------------------------------------------
 
-    def training_costs(self, curve: dict[str, Any]) -> tuple[StepCosts, list[float]]:
-        """The costs of a curve, and the accelerators' times of its first two sizes."""
+    @cached_property
+    def training_costs(self) -> dict[str, tuple[StepCosts, list[float]]]:
+        """The costs of each curve, and the accelerators' times of its first two sizes."""
+        curves = self.parts["figure7"]["curves"]
+        return {training_name(curve): self._training_costs(curve) for curve in curves}
+
+    def _training_costs(self, curve: dict[str, Any]) -> tuple[StepCosts, list[float]]:
         part = self.parts["figure7"]
         seen = [observation(stored) for stored in curve["observed"][SUBJECT]]
         traffic = PERCEPTRON_BYTES / part["servers"]
@@ -150,7 +155,7 @@ class Evaluation:
         """Figure 7 as measured and as simulated, in seconds in which each worker makes a step."""
         found = []
         for curve in self.parts["figure7"]["curves"]:
-            costs, waits = self.training_costs(curve)
+            costs, waits = self.training_costs[training_name(curve)]
             for seen in map(observation, curve["observed"][SUBJECT]):
                 aggregated = seen.workers if curve["synchronous"] else None
                 run = predicted(costs, seen, self.cores, aggregated, waits)
@@ -173,7 +178,7 @@ class Evaluation:
         for curve in part["curves"]:
             if not curve["accelerator"]:
                 continue
-            costs, waits = self.training_costs(curve)
+            costs, waits = self.training_costs[training_name(curve)]
             scalar = self.null_costs["scalar"]
             costs = spread_over(costs, part["servers"], CLUSTER_SERVERS, scalar)
             points = []
@@ -193,7 +198,7 @@ class Evaluation:
             for curve in self.parts["figure7"]["curves"]
             if curve["synchronous"] and curve["accelerator"]
         ]
-        costs, _ = self.training_costs(curve)
+        costs, _ = self.training_costs[training_name(curve)]
         return costs, self.parts["figure8"]["observed"][0]["waits"]
 
     def backup_predictions(self) -> list[Prediction]:
@@ -236,8 +241,12 @@ class Evaluation:
 
     # Figure 9 ---------------------------------------------------------------------------------
 
-    def _language_costs(self, sampled: bool, servers: int) -> StepCosts:
-        """The costs of a step, by how its costs on one and two servers differ."""
+    @cached_property
+    def _language_calibrated(self) -> dict[bool, tuple[StepCosts, StepCosts]]:
+        """The costs of a step, with full and sampled softmax, on one and on two servers."""
+        return {sampled: self._one_and_two(sampled) for sampled in (False, True)}
+
+    def _one_and_two(self, sampled: bool) -> tuple[StepCosts, StepCosts]:
         observed = {
             (curve["workers"], stored["servers"]): observation(stored)
             for curve in self.parts["figure9"]["curves"]
@@ -246,16 +255,21 @@ class Evaluation:
         }
         rows = (SAMPLED + 2 * WORDS_A_STEP) if sampled else 2 * WORDS_A_STEP
         traffic = 2.0 * 4 * UNITS * rows
-        one, two = (
-            asynchronous_costs([observed[1, count]], self.cores, traffic) for count in (1, 2)
+        return (
+            asynchronous_costs([observed[1, 1]], self.cores, traffic),
+            asynchronous_costs([observed[1, 2]], self.cores, traffic),
         )
+
+    def _language_costs(self, sampled: bool, servers: int) -> StepCosts:
+        """The costs of a step, by how its costs on one and two servers differ."""
+        one, two = self._language_calibrated[sampled]
         # A part of a server's work is divided among the servers, another is not.
         divided = min(one.server, max(0.0, 2 * (one.server - two.server)))
         return StepCosts(
             worker=statistics.mean([one.worker, two.worker]),
             server=one.server - divided + divided / servers,
             latency=statistics.mean([one.latency, two.latency]),
-            traffic=traffic / servers,
+            traffic=one.traffic / servers,
         )
 
     def language_predictions(self) -> list[Prediction]:
