@@ -52,16 +52,14 @@ class _Merging:
         for begin in range(0, len(out), CACHED):
             part = slice(begin, begin + CACHED)
             self._merge(a[part], b[part], out=out[part])
-            if is_last:
+            if is_last and self._divisor > 1:
                 self._divide(out[part])
 
     def _divide(self, total: np.ndarray) -> None:
         """Divides ``total`` in its place; integers towards 0."""
-        if self._divisor == 1:
-            return
         divisor = total.dtype.type(self._divisor)
-        if np.issubdtype(total.dtype, np.integer):
-            np.copyto(total, np.sign(total) * (np.abs(total) // divisor))
+        if total.dtype.kind == "i":
+            np.floor_divide(total + (total < 0) * (divisor - 1), divisor, out=total)
         else:
             np.true_divide(total, divisor, out=total)
 

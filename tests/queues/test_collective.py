@@ -134,6 +134,15 @@ def test_sums_and_means_of_every_type_and_length_are_numpys(count, dtype):
         assert values.tobytes() == kept.tobytes()
 
 
+def test_the_mean_of_integers_is_cut_towards_zero_down_to_the_smallest():
+    least = np.iinfo(np.int32).min
+    values = np.array([[least, -7, 7, -1], [1, 0, 0, 0]], np.int32)
+    network = Network(2)
+    told = [network.call(i, exchanges.all_reduce(values[i], "Add", True)) for i in range(2)]
+    network.deliver(random.Random(0))
+    assert told[0].result[0].tolist() == [int((least + 1) / 2), -3, 3, 0]
+
+
 def test_rounds_do_not_mix_though_members_are_apart():
     for seed in range(30):
         rng = random.Random(seed)
