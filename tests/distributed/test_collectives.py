@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from tests.distributed.clusters import servers
+from tests.distributed.clusters import Process, cluster_of, servers
 
 WORKERS = 3
 
@@ -154,6 +154,37 @@ def test_a_table_on_a_parameter_server_is_shared_and_rows_of_own_tables_are_gath
     for values in found:
         for value, wanted in zip(values, expected, strict=True):
             np.testing.assert_allclose(value, wanted, rtol=1e-12)
+
+
+def test_processes_share_memory_and_a_group_goes_on_when_a_lost_one_is_back():
+    spec = cluster_of(worker=3)
+    size = 300_001  # of float32: in shared memory, also a third of it
+    turn = tf.placeholder(tf.float32, [])
+    means: dict[int, list[Any]] = {2: [], 3: []}
+    for count, index in ((2, 0), (2, 1), (3, 0), (3, 1), (3, 2)):
+        with tf.device(f"/job:worker/task:{index}"):
+            mine = tf.range(size, dtype=tf.float32) * (index + 1.0) + turn
+            mean = tf.collectives.all_reduce(mine, count, count, 1, final_op="Div")
+            means[count].append(mean)
+    server = tf.train.Server(spec, "worker", 0)
+    others = [Process(spec, "worker", index) for index in (1, 2)]
+    try:
+        for life in range(2):
+            with tf.Session(server.target) as sess:
+                for number in range(4):
+                    for count, found in sess.run(means, {turn: number}).items():
+                        expected = np.arange(size) * (count + 1) / 2 + number
+                        for value in found:
+                            np.testing.assert_allclose(value, expected, rtol=1e-6)
+                if life == 0:
+                    others[1].kill()
+                    with pytest.raises((tf.errors.UnavailableError, tf.errors.AbortedError)):
+                        sess.run(means, {turn: 0.0})
+                    others[1] = Process(spec, "worker", 2)
+    finally:
+        for other in others:
+            other.kill()
+        server.stop()
 
 
 def test_devices_of_one_process_make_a_group():
