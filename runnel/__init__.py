@@ -595,6 +595,7 @@ _LAZY = {
     "NodeDef": "tensorboard.compat.proto.node_def_pb2",
     "AttrValue": "tensorboard.compat.proto.attr_value_pb2",
     "NameAttrList": "tensorboard.compat.proto.attr_value_pb2",
+    "feature_column": "runnel.feature_column",
     "flags": "runnel.flags",
     "gfile": "runnel.gfile",
     "get_logger": "runnel.logging",

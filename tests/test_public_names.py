@@ -45,6 +45,7 @@ NAMESPACES = [
     "estimator",
     "estimator.export",
     "estimator.inputs",
+    "feature_column",
     "graph_util",
     "image",
     "io.gfile",

@@ -22,6 +22,8 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "debug": ("debug",),
     "estimator": ("estimator",),
     "estimator.inputs": ("estimator.inputs",),
+    "feature_column.feature_column": ("feature_column",),
+    "feature_column.feature_column_lib": ("feature_column",),
     "framework.constant_op": ("",),
     "framework.dtypes": ("dtypes", ""),
     "framework.errors": ("errors",),

@@ -80,6 +80,7 @@ def _network(
         variables = tf.global_variables()
         values = [_value(v) for v in variables]
         loads = [tf.assign(v, x) for v, x in zip(variables, values, strict=True)]
+        loads.append(tf.tables_initializer())
         fetches = list(outputs)
         if gradients:
             losses = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runnel.graph import dtypes
+from runnel.graph.constant_value import constant_value_as_dims
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.graph import name_scope
 from runnel.graph.operation import Tensor
@@ -151,6 +152,9 @@ def safe_embedding_lookup_sparse(
             wide = tile(reshape(empty, [-1, 1]), stack([convert_to_tensor(1), shape_of(result)[1]]))
             result = where(wide, zeros_like(result), result, name=scope)
         if rank == 2:
+            known = constant_value_as_dims(original)
+            if known is not None and result.dims is not None:
+                result.set_shape((known[0], *result.dims[1:]))
             return result
         outer = cast(original[:-1], dtypes.int32)
         return reshape(result, concat([outer, shape_of(result)[1:]], 0))
