@@ -569,6 +569,7 @@ _LAZY = {
     "datasets": "runnel.datasets",
     "debug": "runnel.debug",
     "distribute": "runnel.distribute",
+    "distributions": "runnel.distributions",
     "estimator": "runnel.estimator",
     "examples": "runnel.examples",
     "python": "runnel.python",
