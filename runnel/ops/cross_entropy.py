@@ -15,10 +15,10 @@ from runnel.graph.operation import Tensor
 from runnel.graph.random_seed import skip_op_ids
 from runnel.graph.registry import register_op
 from runnel.graph.shapes import Dims, broadcast_dims, compatible_dims, format_dims, merge_dims
-from runnel.ops.array_shape import expand_dims, reshape, shape
+from runnel.ops.array_shape import expand_dims, rank, reshape, shape
 from runnel.ops.broadcast_gradient import unbroadcast
 from runnel.ops.casting import cast
-from runnel.ops.control import stop_gradient
+from runnel.ops.control import identity, stop_gradient
 from runnel.ops.half_precision import narrow, widen
 from runnel.ops.reduce_functions import one_of, reduce_sum
 from runnel.ops.softmax import log_softmax, shifted, softmax, swap_with_last
@@ -296,16 +296,26 @@ def sparse_softmax_cross_entropy_with_logits(
         start = given.graph._last_id
         logits = _in_single_precision(given)
         _check_sparse_labels(labels.dims, given.dims)
-        flat = labels
-        if labels.dims is None or len(labels.dims) != 1:
-            flat = reshape(labels, [-1])
+        flattens = given.dims is None or len(given.dims) != 2
+        flat = reshape(_of_one_rank_less(labels, given), [-1]) if flattens else labels
         loss, _ = sparse_softmax_cross_entropy_op(_flattened(logits, logits.dims), flat)
-        if labels.dims is None or len(labels.dims) != 1:
+        if flattens:
             loss = reshape(loss, shape(labels))
             loss.set_shape(labels.dims)
-        flattens = given.dims is None or len(given.dims) != 2
         skip_op_ids(start + (18 if flattens else 2) - given.graph._last_id)
         return loss if logits is given else cast(loss, given.dtype)
+
+
+def _of_one_rank_less(labels: Tensor, logits: Tensor) -> Tensor:
+    """``labels``, whose rank is checked when the step runs where it is not known before."""
+    if labels.dims is not None and logits.dims is not None:
+        return labels
+    from runnel.ops.assertions import assert_equal
+
+    message = "The rank of labels should equal the rank of logits minus 1"
+    check = assert_equal(rank(labels), rank(logits) - 1, message=message)
+    with labels.graph.control_dependencies([check]):
+        return identity(labels)
 
 
 def _check_sparse_labels(labels: Dims, logits: Dims) -> None:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.conformance.side_by_side import EVERY_FLOAT, compare_in
+import runnel
+from tests.conformance.side_by_side import EVERY_FLOAT, compare_in, tensorflow
 
 pytest.importorskip("tensorflow")
 
@@ -88,3 +89,21 @@ def test_sigmoid_losses_second_order():
 def test_log_poisson_loss(full):
     counts = np.array([0.0, 1.0, 2.0, 7.0])
     compare_in("float32", lambda tf, c: tf.nn.log_poisson_loss(counts.astype("f"), c, full), VECTOR)
+
+
+@pytest.mark.parametrize("known", [(None, None), ([None, 3], None), (None, [None, None])])
+@pytest.mark.parametrize("labels", [[0, 2], [[0], [2]]])
+def test_labels_of_a_rank_that_is_seen_when_the_step_runs(known, labels):
+    logits = np.array([[1.0, 2.0, 3.0], [0.5, 0.1, 0.2]], np.float32)
+    outcomes = []
+    for tf in (tensorflow(), runnel):
+        with tf.Graph().as_default(), tf.Session() as sess:
+            x, z = tf.placeholder(tf.float32, known[0]), tf.placeholder(tf.int32, known[1])
+            try:
+                loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=z, logits=x)
+                outcomes.append(sess.run(loss, {x: logits, z: labels}))
+            except (ValueError, tf.errors.InvalidArgumentError) as error:
+                outcomes.append(type(error).__name__)
+    np.testing.assert_equal(type(outcomes[1]), type(outcomes[0]))
+    if isinstance(outcomes[0], np.ndarray):
+        np.testing.assert_allclose(outcomes[1], outcomes[0], 1e-5)
