@@ -7,15 +7,10 @@ from typing import Any as _Any
 
 from runnel import (
     bitwise,
-    collectives,
     debugging,
-    image,
     initializers,
-    layers,
-    linalg,
     manip,
     math,
-    nn,
     queue,
     ragged,
     random,
@@ -108,6 +103,7 @@ from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.random_seed import get_seed, set_random_seed
 from runnel.graph.registry import OpDef, get_op_def, register_op, registered_ops
+from runnel.graph.registry import declare_families as _declare_families
 from runnel.graph.shapes import Dimension, TensorShape, dimension_value
 from runnel.graph.sparse_tensor import (
     SparseTensor,
@@ -116,9 +112,6 @@ from runnel.graph.sparse_tensor import (
 )
 from runnel.graph.tensor_proto import make_ndarray, make_tensor_proto
 from runnel.memory import keep_freed_memory_if_asked as _keep_freed_memory_if_asked
-from runnel.ops import checkpoints as _checkpoints  # graphs with a Saver have these
-from runnel.ops import summaries as _summaries  # so that they are registered
-from runnel.ops import training_updates as _training  # and TensorFlow's with an optimizer these
 from runnel.ops.activations import log_sigmoid
 from runnel.ops.arg_extrema import arg_max, arg_min, argmax, argmin
 from runnel.ops.arithmetic import (
@@ -234,16 +227,6 @@ from runnel.ops.constants import constant, placeholder, placeholder_with_default
 from runnel.ops.control import group, identity, identity_n, no_op, stop_gradient, tuple  # noqa: A004
 from runnel.ops.convolution.dilated_windows import required_space_to_batch_paddings
 from runnel.ops.cumulative import bincount, cumprod, cumsum
-from runnel.ops.data import collecting_ops as _collecting
-from runnel.ops.data import iterator_ops as _iterators  # and those with a tf.data these
-from runnel.ops.data.readers import (
-    FixedLengthRecordReader,
-    IdentityReader,
-    ReaderBase,
-    TextLineReader,
-    TFRecordReader,
-    WholeFileReader,
-)
 from runnel.ops.diagonal import eye, matrix_diag, matrix_diag_part, matrix_set_diag
 from runnel.ops.division import (
     div,
@@ -273,54 +256,19 @@ from runnel.ops.elementwise import (
     square,
     tanh,
 )
-from runnel.ops.files import matching_files, read_file, write_file
 from runnel.ops.fill import fill, ones, ones_like, zeros, zeros_like
 from runnel.ops.gather import batch_gather, gather, gather_nd
-from runnel.ops.gather_tree import gather_tree_op as _gather_tree_op  # so that it is registered
-from runnel.ops.histogram import (
-    confusion_matrix,
-    histogram_fixed_width,
-    histogram_fixed_width_bins,
-    unravel_index,
-)
-from runnel.ops.image import scale_and_translate as _scale  # graphs of TensorFlow 2 have it
-from runnel.ops.image.patches import extract_image_patches, extract_volume_patches
 from runnel.ops.indexing import newaxis
 from runnel.ops.joining import concat, parallel_stack, stack
-from runnel.ops.linear_algebra import (
-    cholesky,
-    matrix_determinant,
-    matrix_inverse,
-    matrix_solve,
-    matrix_triangular_solve,
-)
-from runnel.ops.lookup.tables import tables_initializer
-from runnel.ops.lookup.tables import tables_initializer as initialize_all_tables
 from runnel.ops.masking import boolean_mask, sequence_mask
 from runnel.ops.matmul import matmul
 from runnel.ops.norms import cross, norm, trace
 from runnel.ops.one_hot import one_hot
 from runnel.ops.padding import pad, tile
-from runnel.ops.parsing.decode_csv import decode_csv
-from runnel.ops.parsing.decode_raw import decode_compressed, decode_raw
-from runnel.ops.parsing.feature_kinds import (
-    FixedLenFeature,
-    FixedLenSequenceFeature,
-    SparseFeature,
-    VarLenFeature,
-)
-from runnel.ops.parsing.parse_example import parse_example, parse_single_example
-from runnel.ops.parsing.parse_sequence_example import parse_single_sequence_example
 from runnel.ops.partition import dynamic_partition, dynamic_stitch
 from runnel.ops.printing import Print
 from runnel.ops.printing import print_values as print  # noqa: A004 (TensorFlow's name)
 from runnel.ops.py_function import numpy_function, py_func
-from runnel.ops.qr import qr
-from runnel.ops.queues.accumulators import (
-    ConditionalAccumulator,
-    ConditionalAccumulatorBase,
-    SparseConditionalAccumulator,
-)
 from runnel.ops.queues.queues import (
     FIFOQueue,
     PaddingFIFOQueue,
@@ -353,8 +301,6 @@ from runnel.ops.sampling.random import (
     truncated_normal,
 )
 from runnel.ops.sampling.random_crop import random_crop
-from runnel.ops.sampling.random_gamma import random_gamma
-from runnel.ops.sampling.random_poisson import random_poisson
 from runnel.ops.scatter_nd import (
     scatter_nd,
     tensor_scatter_add,
@@ -371,7 +317,6 @@ from runnel.ops.segments import (
     unsorted_segment_sum,
 )
 from runnel.ops.selection import where, where_v2
-from runnel.ops.serialized_tensor import decode_json_example, parse_tensor, serialize_tensor
 from runnel.ops.slicing import slice
 from runnel.ops.sorted_segments import (
     segment_max,
@@ -381,60 +326,10 @@ from runnel.ops.sorted_segments import (
     segment_sum,
 )
 from runnel.ops.sorting import argsort, sort
-from runnel.ops.space import (
-    batch_to_space,
-    batch_to_space_nd,
-    depth_to_space,
-    space_to_batch,
-    space_to_batch_nd,
-    space_to_depth,
-)
-from runnel.ops.sparse import sets as _sets  # and these
-from runnel.ops.sparse.arithmetic import sparse_add, sparse_maximum, sparse_minimum
-from runnel.ops.sparse.arranging import (
-    sparse_reorder,
-    sparse_reset_shape,
-    sparse_reshape,
-    sparse_retain,
-    sparse_transpose,
-)
-from runnel.ops.sparse.dense import sparse_tensor_to_dense, sparse_to_dense, sparse_to_indicator
-from runnel.ops.sparse.edit_distance import edit_distance
-from runnel.ops.sparse.masking import sparse_mask
-from runnel.ops.sparse.matmul import sparse_tensor_dense_matmul
-from runnel.ops.sparse.merging import sparse_merge
-from runnel.ops.sparse.pieces import (
-    sparse_concat,
-    sparse_fill_empty_rows,
-    sparse_slice,
-    sparse_split,
-)
-from runnel.ops.sparse.placeholder import sparse_placeholder
-from runnel.ops.sparse.reducing import (
-    sparse_reduce_max,
-    sparse_reduce_max_sparse,
-    sparse_reduce_sum,
-    sparse_reduce_sum_sparse,
-    sparse_softmax,
-)
-from runnel.ops.sparse.serialization import (
-    deserialize_many_sparse,
-    serialize_many_sparse,
-    serialize_sparse,
-)
-from runnel.ops.sparse_segments import (
-    sparse_segment_mean,
-    sparse_segment_sqrt_n,
-    sparse_segment_sum,
-)
 from runnel.ops.special_functions import digamma, erf, erfc, lbeta, lgamma, polygamma, zeta
-from runnel.ops.spectral.fourier import fft, fft2d, fft3d, ifft, ifft2d, ifft3d
 from runnel.ops.splitting import split, unstack
 from runnel.ops.strided_slice import strided_slice
 from runnel.ops.string_join import string_join
-from runnel.ops.strings import feature_crosses as _crosses  # so that they are registered
-from runnel.ops.strings import unicode as _unicode  # so that it is registered
-from runnel.ops.strings import unicode_characters as _characters  # and these
 from runnel.ops.strings.characters import string_strip, substr
 from runnel.ops.strings.conversions import as_string, decode_base64, encode_base64, string_to_number
 from runnel.ops.strings.hash_buckets import (
@@ -449,10 +344,6 @@ from runnel.ops.transposition import invert_permutation, matrix_transpose, trans
 from runnel.ops.trigonometry import acos, acosh, asin, asinh, atan, atanh, cos, cosh, sin, sinh, tan
 from runnel.ops.unique import listdiff, setdiff1d, unique, unique_with_counts
 from runnel.ops.zero_safe import div_no_nan
-from runnel.runtime.explain.explain_placement import explain_placement
-from runnel.runtime.session.backend import register_target as _register_target
-from runnel.runtime.session.fetches import register_session_run_conversion_functions
-from runnel.runtime.session.session import InteractiveSession, Session
 from runnel.variables.creation import (
     disable_resource_variables,
     enable_resource_variables,
@@ -527,20 +418,68 @@ def is_tensor(x: _Any) -> _builtins.bool:
     return isinstance(x, kinds) or hasattr(x, "_as_graph_element")
 
 
-_make_aware(globals(), vars(math), vars(nn))
+_make_aware(globals(), vars(math))
 
 # Programs ask which TensorFlow they have; importlib.metadata says which runnel it is.
 __version__ = VERSION
 
 _keep_freed_memory_if_asked()
-_register_target("grpc", lambda: _import_module("runnel.distributed.targets").load())
+_declare_families(
+    "runnel.collectives",
+    "runnel.image",
+    "runnel.layers",
+    "runnel.linalg",
+    "runnel.nn",
+    "runnel.ops.checkpoints",
+    "runnel.ops.data.collecting_ops",
+    "runnel.ops.data.iterator_ops",
+    "runnel.ops.data.readers",
+    "runnel.ops.files",
+    "runnel.ops.gather_tree",
+    "runnel.ops.histogram",
+    "runnel.ops.image.patches",
+    "runnel.ops.image.scale_and_translate",
+    "runnel.ops.linear_algebra",
+    "runnel.ops.lookup.tables",
+    "runnel.ops.parsing.decode_csv",
+    "runnel.ops.parsing.decode_raw",
+    "runnel.ops.parsing.feature_kinds",
+    "runnel.ops.parsing.parse_example",
+    "runnel.ops.parsing.parse_sequence_example",
+    "runnel.ops.qr",
+    "runnel.ops.queues.accumulators",
+    "runnel.ops.sampling.random_gamma",
+    "runnel.ops.sampling.random_poisson",
+    "runnel.ops.serialized_tensor",
+    "runnel.ops.space",
+    "runnel.ops.sparse.arithmetic",
+    "runnel.ops.sparse.arranging",
+    "runnel.ops.sparse.dense",
+    "runnel.ops.sparse.edit_distance",
+    "runnel.ops.sparse.masking",
+    "runnel.ops.sparse.matmul",
+    "runnel.ops.sparse.merging",
+    "runnel.ops.sparse.pieces",
+    "runnel.ops.sparse.placeholder",
+    "runnel.ops.sparse.reducing",
+    "runnel.ops.sparse.serialization",
+    "runnel.ops.sparse.sets",
+    "runnel.ops.sparse_segments",
+    "runnel.ops.spectral.fourier",
+    "runnel.ops.strings.feature_crosses",
+    "runnel.ops.strings.unicode",
+    "runnel.ops.strings.unicode_characters",
+    "runnel.ops.summaries",
+    "runnel.ops.training_updates",
+    "runnel.runtime.explain.explain_placement",
+)
 
 
 def __getattr__(name: str) -> _Any:
     """Names whose modules are loaded only when used (protocol buffers take a while)."""
     from importlib import import_module
 
-    module = _LAZY.get(name)
+    module = _LAZY.get(name) or _OWNERS.get(name)
     if module is None:
         hint = (
             f"TensorFlow 1.0 renamed it {_RENAMED[name]}"
@@ -549,7 +488,7 @@ def __getattr__(name: str) -> _Any:
         )
         raise AttributeError(f"module 'runnel' has no attribute {name!r} ({hint})")
     value = import_module(module)
-    if module.rpartition(".")[2] != name:
+    if name in _OWNERS or module.rpartition(".")[2] != name:
         value = getattr(value, name)
     globals()[name] = value
     return value
@@ -559,6 +498,11 @@ _CONFIG = "tensorboard.compat.proto.config_pb2"
 _EVENT = "tensorboard.compat.proto.event_pb2"
 _SUMMARY = "tensorboard.compat.proto.summary_pb2"
 _LAZY = {
+    "image": "runnel.image",
+    "layers": "runnel.layers",
+    "linalg": "runnel.linalg",
+    "nn": "runnel.nn",
+    "collectives": "runnel.collectives",
     "app": "runnel.app",
     "compat": "runnel.compat",
     "config": "runnel.config",
@@ -616,6 +560,138 @@ _LAZY = {
     "saved_model": "runnel.saved_model",
 }
 
+_LAZY_NAMES = {
+    "runnel.sessions": (
+        "InteractiveSession",
+        "Session",
+        "register_session_run_conversion_functions",
+    ),
+    "runnel.ops.data.readers": (
+        "FixedLengthRecordReader",
+        "IdentityReader",
+        "ReaderBase",
+        "TextLineReader",
+        "TFRecordReader",
+        "WholeFileReader",
+    ),
+    "runnel.ops.files": (
+        "matching_files",
+        "read_file",
+        "write_file",
+    ),
+    "runnel.ops.histogram": (
+        "confusion_matrix",
+        "histogram_fixed_width",
+        "histogram_fixed_width_bins",
+        "unravel_index",
+    ),
+    "runnel.ops.image.patches": (
+        "extract_image_patches",
+        "extract_volume_patches",
+    ),
+    "runnel.ops.linear_algebra": (
+        "cholesky",
+        "matrix_determinant",
+        "matrix_inverse",
+        "matrix_solve",
+        "matrix_triangular_solve",
+    ),
+    "runnel.ops.lookup.tables": ("initialize_all_tables", "tables_initializer"),
+    "runnel.ops.parsing.decode_csv": ("decode_csv",),
+    "runnel.ops.parsing.decode_raw": (
+        "decode_compressed",
+        "decode_raw",
+    ),
+    "runnel.ops.parsing.feature_kinds": (
+        "FixedLenFeature",
+        "FixedLenSequenceFeature",
+        "SparseFeature",
+        "VarLenFeature",
+    ),
+    "runnel.ops.parsing.parse_example": (
+        "parse_example",
+        "parse_single_example",
+    ),
+    "runnel.ops.parsing.parse_sequence_example": ("parse_single_sequence_example",),
+    "runnel.ops.qr": ("qr",),
+    "runnel.ops.queues.accumulators": (
+        "ConditionalAccumulator",
+        "ConditionalAccumulatorBase",
+        "SparseConditionalAccumulator",
+    ),
+    "runnel.ops.sampling.random_gamma": ("random_gamma",),
+    "runnel.ops.sampling.random_poisson": ("random_poisson",),
+    "runnel.ops.serialized_tensor": (
+        "decode_json_example",
+        "parse_tensor",
+        "serialize_tensor",
+    ),
+    "runnel.ops.space": (
+        "batch_to_space",
+        "batch_to_space_nd",
+        "depth_to_space",
+        "space_to_batch",
+        "space_to_batch_nd",
+        "space_to_depth",
+    ),
+    "runnel.ops.sparse.arithmetic": (
+        "sparse_add",
+        "sparse_maximum",
+        "sparse_minimum",
+    ),
+    "runnel.ops.sparse.arranging": (
+        "sparse_reorder",
+        "sparse_reset_shape",
+        "sparse_reshape",
+        "sparse_retain",
+        "sparse_transpose",
+    ),
+    "runnel.ops.sparse.dense": (
+        "sparse_tensor_to_dense",
+        "sparse_to_dense",
+        "sparse_to_indicator",
+    ),
+    "runnel.ops.sparse.edit_distance": ("edit_distance",),
+    "runnel.ops.sparse.masking": ("sparse_mask",),
+    "runnel.ops.sparse.matmul": ("sparse_tensor_dense_matmul",),
+    "runnel.ops.sparse.merging": ("sparse_merge",),
+    "runnel.ops.sparse.pieces": (
+        "sparse_concat",
+        "sparse_fill_empty_rows",
+        "sparse_slice",
+        "sparse_split",
+    ),
+    "runnel.ops.sparse.placeholder": ("sparse_placeholder",),
+    "runnel.ops.sparse.reducing": (
+        "sparse_reduce_max",
+        "sparse_reduce_max_sparse",
+        "sparse_reduce_sum",
+        "sparse_reduce_sum_sparse",
+        "sparse_softmax",
+    ),
+    "runnel.ops.sparse.serialization": (
+        "deserialize_many_sparse",
+        "serialize_many_sparse",
+        "serialize_sparse",
+    ),
+    "runnel.ops.sparse_segments": (
+        "sparse_segment_mean",
+        "sparse_segment_sqrt_n",
+        "sparse_segment_sum",
+    ),
+    "runnel.ops.spectral.fourier": (
+        "fft",
+        "fft2d",
+        "fft3d",
+        "ifft",
+        "ifft2d",
+        "ifft3d",
+    ),
+    "runnel.runtime.explain.explain_placement": ("explain_placement",),
+}
+"""Functions and classes whose modules are loaded when one of them is used."""
+_OWNERS = {name: module for module, names in _LAZY_NAMES.items() for name in names}
+
 # Names of TensorFlow 0.12 that 1.15 does not have. Their first argument was a tag.
 _RENAMED = {
     "audio_summary": "tf.summary.audio",
@@ -630,16 +706,11 @@ _RENAMED = {
 # The modules that are TensorFlow's namespaces, and ours for users; the others are the inside.
 _NAMESPACES = {
     "bitwise",
-    "collectives",
     "debugging",
     "errors",
-    "image",
     "initializers",
-    "layers",
-    "linalg",
     "manip",
     "math",
-    "nn",
     "queue",
     "ragged",
     "random",
@@ -654,4 +725,6 @@ def __dir__() -> list[str]:
         for name, value in globals().items()
         if not name.startswith("_") and (name in _NAMESPACES or not isinstance(value, _ModuleType))
     }
-    return sorted({*public, *_LAZY, "__doc__", "__file__", "__name__", "__path__", "__version__"})
+    return sorted(
+        {*public, *_LAZY, *_OWNERS, "__doc__", "__file__", "__name__", "__path__", "__version__"}
+    )

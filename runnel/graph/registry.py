@@ -25,6 +25,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from runnel.graph.creation_site import Site, render_site
@@ -425,6 +426,19 @@ def where(site: Site) -> str:
 
 
 _REGISTRY: dict[str, OpDef] = {}
+_families: list[str] = []
+"""Modules that register operations, not yet imported."""
+
+
+def declare_families(*modules: str) -> None:
+    """Names modules that register operations, to be imported when one is missed."""
+    _families.extend(modules)
+
+
+def _import_families() -> None:
+    for module in list(_families):  # several threads may do so at once
+        import_module(module)
+    _families.clear()
 
 
 def register_op(
@@ -442,23 +456,28 @@ def register_op(
 
 def get_op_def(name: str) -> OpDef:
     """The registered operation type, or a KeyError that says how to register one."""
-    try:
-        return _REGISTRY[name]
-    except KeyError:
-        import difflib
+    found = find_op_def(name)
+    if found is not None:
+        return found
+    import difflib
 
-        close = difflib.get_close_matches(name, _REGISTRY, n=3)
-        hint = f" Did you mean {' or '.join(close)}?" if close else ""
-        raise KeyError(
-            f"No op named {name!r} is registered.{hint} Register it with runnel.register_op."
-        ) from None
+    close = difflib.get_close_matches(name, _REGISTRY, n=3)
+    hint = f" Did you mean {' or '.join(close)}?" if close else ""
+    raise KeyError(
+        f"No op named {name!r} is registered.{hint} Register it with runnel.register_op."
+    )
 
 
 def find_op_def(name: str) -> OpDef | None:
     """The registered operation type, or None."""
-    return _REGISTRY.get(name)
+    found = _REGISTRY.get(name)
+    if found is None and _families:
+        _import_families()
+        found = _REGISTRY.get(name)
+    return found
 
 
 def registered_ops() -> dict[str, OpDef]:
     """All registered operation types by name."""
+    _import_families()
     return dict(_REGISTRY)

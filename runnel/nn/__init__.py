@@ -84,6 +84,7 @@ from runnel.ops.moments import (
     weighted_moments,
     zero_fraction,
 )
+from runnel.ops.ragged.ragged_operators import make_aware as _make_aware
 from runnel.ops.sampling.candidate_samplers import (
     all_candidate_sampler,
     compute_accidental_hits,
@@ -207,3 +208,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+_make_aware(globals())

@@ -232,3 +232,6 @@ class MutableHashTable(LookupInterface):
 def tables_initializer(name: str = "init_all_tables") -> Operation:
     """The operation that fills all tables of the graph."""
     return group(*get_default_graph().get_collection(GraphKeys.TABLE_INITIALIZERS), name=name)
+
+
+initialize_all_tables = tables_initializer  # its name in TensorFlow 0.12

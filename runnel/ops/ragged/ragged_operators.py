@@ -122,21 +122,23 @@ OTHERS: dict[str, Callable[..., Any]] = {
 }
 
 
+_made: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+
 def make_aware(*namespaces: dict[str, Any]) -> None:
     """Has the functions of namespaces take ragged tensors where they have a meaning for them.
 
     A function that several namespaces have stays the same in all.
     """
     forms = dict.fromkeys(UNARY, _unary) | dict.fromkeys(BINARY, _binary)
-    made: dict[Callable[..., Any], Callable[..., Any]] = {}
     for namespace in namespaces:
         for name in (*forms, *OTHERS):
             function = namespace.get(name)
             if function is not None:
-                if function not in made:
+                if function not in _made:
                     ragged = OTHERS[name] if name in OTHERS else forms[name](function)
-                    made[function] = aware(function, ragged)
-                namespace[name] = made[function]
+                    _made[function] = aware(function, ragged)
+                namespace[name] = _made[function]
 
 
 def _add_operators() -> None:
