@@ -19,13 +19,19 @@ NAMESPACES = [
     "config",
     "config.experimental",
     "contrib.crf",
+    "contrib.data",
     "contrib.distributions",
     "contrib.framework",
     "contrib.layers",
     "contrib.layers.utils",
+    "contrib.learn",
+    "contrib.learn.datasets",
+    "contrib.learn.preprocessing",
+    "contrib.legacy_seq2seq",
     "contrib.losses",
     "contrib.metrics",
     "contrib.opt",
+    "contrib.predictor",
     "contrib.rnn",
     "contrib.seq2seq",
     "contrib.slim",
@@ -34,6 +40,8 @@ NAMESPACES = [
     "contrib.tensorboard",
     "contrib.tensorboard.plugins",
     "contrib.tensorboard.plugins.projector",
+    "contrib.training",
+    "contrib.util",
     "data",
     "data.experimental",
     "datasets",
@@ -145,7 +153,7 @@ def test_a_namespace_lists_what_is_for_users(path):
         is_namespace = (
             f"{path}.{name}" in NAMESPACES
             or path == "datasets"
-            or (name in ("experimental", "mock", "v1"))
+            or (name in ("experimental", "mock", "v1", "mnist"))
             or (shared and value.__name__.removeprefix("runnel.") in NAMESPACES)
         )
         assert not isinstance(value, ModuleType) or is_namespace, name

@@ -91,6 +91,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "ops.rnn_cell": ("nn.rnn_cell", "contrib.rnn"),
     "ops.rnn_cell_impl": ("nn.rnn_cell", "contrib.rnn"),
     "ops.script_ops": ("",),
+    "ops.seq2seq": ("contrib.legacy_seq2seq",),
     "ops.sparse_ops": ("", "sparse"),
     "ops.special_math_ops": ("", "math"),
     "ops.standard_ops": _ARRAYS,

@@ -1,4 +1,4 @@
-"""``tf.contrib.training``: which parameter server holds a variable; batches of a kind."""
+"""Which parameter server holds a variable."""
 
 from __future__ import annotations
 
@@ -6,23 +6,6 @@ import random
 from collections.abc import Callable
 from math import prod
 from typing import Any
-
-from runnel.train.input_buckets import (
-    bucket,
-    bucket_by_sequence_length,
-    rejection_sample,
-    stratified_sample,
-)
-
-__all__ = [
-    "GreedyLoadBalancingStrategy",
-    "RandomStrategy",
-    "bucket",
-    "bucket_by_sequence_length",
-    "byte_size_load_fn",
-    "rejection_sample",
-    "stratified_sample",
-]
 
 
 class RandomStrategy:
