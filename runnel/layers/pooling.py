@@ -7,7 +7,7 @@ from typing import Any
 from runnel.layers.base import Layer
 from runnel.layers.input_spec import InputSpec
 from runnel.layers.windows import layout, numbers, window_length
-from runnel.ops.convolution.pool_functions import pool
+from runnel.ops.convolution.pool_functions import avg_pool_v2, max_pool_v2
 
 
 class _Pooling(Layer):
@@ -32,13 +32,10 @@ class _Pooling(Layer):
         self.input_spec = InputSpec(ndim=self.rank + 2)
 
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        return pool(
-            inputs,
-            self.pool_size,
-            self.kind,
-            self.padding.upper(),
-            strides=self.strides,
-            data_format=self._layout,
+        # Other than tf.nn.pool, these take strides beyond the window: every second pixel alone.
+        pooled = max_pool_v2 if self.kind == "MAX" else avg_pool_v2
+        return pooled(
+            inputs, list(self.pool_size), list(self.strides), self.padding.upper(), self._layout
         )
 
     def compute_output_shape(self, input_shape: Any) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 
 def numbers(value: Any, rank: int, what: str) -> tuple[int, ...]:
     """``value``, one integer or one for each of ``rank`` dimensions, as a tuple."""
-    found = (value,) * rank if isinstance(value, int) else tuple(value)
+    # NumPy's integers and tf.Dimension are single numbers, too.
+    found = tuple(value) if isinstance(value, Iterable) else (value,) * rank
     if len(found) != rank or not all(isinstance(n, int) and n > 0 for n in map(int, found)):
         raise ValueError(
             f"The `{what}` argument must be a positive integer or a tuple of {rank}, not {value!r}"

@@ -61,10 +61,11 @@ def test_transposed_convolutions(rank, padding):
 
 @pytest.mark.parametrize("padding", ["valid", "same"])
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_pooling(rank, padding):
+@pytest.mark.parametrize("window", [(3, 2), (1, 2), (2, 3)], ids=str)
+def test_pooling(rank, padding, window):
     def build(tf, x):
         return [
-            getattr(tf.layers, f"{kind}_pooling{rank}d")(x, 3, 2, padding=padding)
+            getattr(tf.layers, f"{kind}_pooling{rank}d")(x, *window, padding=padding)
             for kind in ("max", "average")
         ]
 

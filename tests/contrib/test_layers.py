@@ -145,3 +145,9 @@ def test_embedded_sequences_share_their_table():
         a, b, table = sess.run([first, second, "words/embeddings:0"])
     np.testing.assert_array_equal(a, table[[[1, 0], [1, 2]]])
     np.testing.assert_array_equal(a, b)
+
+
+def test_sizes_of_windows_may_be_numpys_numbers_or_dimensions():
+    x = tf.zeros([1, 6, 6, 2])
+    y = tf.layers.conv2d(x, 3, np.int64(3), strides=tf.Dimension(2), padding="same")
+    assert layers.max_pool2d(y, np.int32(2)).shape.as_list() == [1, 1, 1, 3]
