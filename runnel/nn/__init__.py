@@ -2,6 +2,7 @@
 
 from runnel.nn import rnn_cell
 from runnel.nn.attention import multi_head_attention, scaled_dot_product_attention
+from runnel.nn.ctc import ctc_greedy_decoder, ctc_loss
 from runnel.nn.rnn.bidirectional import bidirectional_dynamic_rnn, static_bidirectional_rnn
 from runnel.nn.rnn.dynamic import dynamic_rnn
 from runnel.nn.rnn.raw import raw_rnn
@@ -131,6 +132,8 @@ __all__ = [
     "conv_transpose",
     "convolution",
     "crelu",
+    "ctc_greedy_decoder",
+    "ctc_loss",
     "depth_to_space",
     "depthwise_conv2d",
     "depthwise_conv2d_backprop_filter",

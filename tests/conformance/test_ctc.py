@@ -1,0 +1,61 @@
+"""Connectionist temporal classification against TensorFlow, with gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+
+import runnel
+from tests.conformance.side_by_side import compare
+
+LOGITS = np.random.default_rng(0).normal(size=(7, 4, 5)).astype(np.float32)
+LENGTHS = np.array([7, 5, 6, 3], np.int32)
+
+
+def _labels(tf):
+    """Words 0 1 1, 2, 3 3 2 and 0 3."""
+    places = [[0, 0], [0, 1], [0, 2], [1, 0], [2, 0], [2, 1], [2, 2], [3, 0], [3, 1]]
+    return tf.SparseTensor(places, tf.constant([0, 1, 1, 2, 3, 3, 2, 0, 3], tf.int32), [4, 3])
+
+
+@pytest.mark.parametrize("time_major", [True, False])
+def test_losses_and_their_gradients(time_major):
+    def build(tf, logits, lengths):
+        return tf.nn.ctc_loss(_labels(tf), logits, lengths, time_major=time_major)
+
+    given = LOGITS if time_major else LOGITS.transpose(1, 0, 2).copy()
+    compare(build, given, LENGTHS, order=1, rtol=1e-3, atol=1e-4)
+
+
+def test_sequences_that_are_too_short():
+    def build(tf, logits):
+        lengths = tf.constant([7, 5, 2, 3])
+        return tf.nn.ctc_loss(_labels(tf), logits, lengths, ignore_longer_outputs_than_inputs=True)
+
+    compare(build, LOGITS, order=1, rtol=1e-3, atol=1e-4)
+    with runnel.Graph().as_default(), runnel.Session() as sess:
+        loss = runnel.nn.ctc_loss(_labels(runnel), LOGITS, [7, 5, 2, 3])
+        with pytest.raises(runnel.errors.InvalidArgumentError, match="Not enough time"):
+            sess.run(loss)
+
+
+@pytest.mark.parametrize("merge", [True, False])
+def test_greedy_decoding(merge):
+    def build(tf, logits, lengths):
+        (found,), score = tf.nn.ctc_greedy_decoder(logits, lengths, merge_repeated=merge)
+        return [found.indices, found.values, found.dense_shape, score]
+
+    peaked = LOGITS.copy()
+    peaked[2:4, 0, 1] += 9.0  # a class that repeats
+    compare(build, peaked, LENGTHS, order=0)
+
+
+def test_a_sequence_without_labels_is_all_blanks():
+    labels = runnel.SparseTensor([[1, 0]], runnel.constant([2], runnel.int32), [2, 1])
+    loss = runnel.nn.ctc_loss(labels, LOGITS[:, :2], [4, 7])
+    with runnel.Session() as sess:
+        found = sess.run(loss)
+    blanks = LOGITS[:4, 0, 4] - np.log(np.exp(LOGITS[:4, 0]).sum(-1))
+    np.testing.assert_allclose(found[0], -blanks.sum(), rtol=1e-4)
