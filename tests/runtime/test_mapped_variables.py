@@ -219,6 +219,24 @@ def test_values_for_a_table_are_never_there_as_one_array(folder, monkeypatch):
     assert all(op.attrs["value"].size < 10 for op in constants)
 
 
+def test_a_step_trains_rows_of_one_table_and_makes_another(folder):
+    def run(folder: str | None) -> list[Any]:
+        with tf.Graph().as_default():
+            with tf.mapped_variables(folder):
+                one = tf.get_variable("one", [30_000, 8], initializer=tf.ones_initializer())
+                two = tf.get_variable("two", [20_000, 8], initializer=tf.ones_initializer())
+            drawn = tf.random.normal([20_000, 8], seed=3)  # as many as the rows
+            rows = tf.gather(one, np.arange(20_000))
+            made = two.assign(drawn * 2.0 + 1.0).op
+            both = tf.group(made, tf.scatter_update(one, np.arange(20_000), rows * 3.0 - 1.0))
+            with session(INTERPRETED) as sess:
+                sess.run(tf.global_variables_initializer())
+                sess.run(both)
+                return sess.run([one, two])
+
+    assert_equal(run(folder), run(None))
+
+
 def test_a_table_may_be_assigned_as_a_whole_and_by_another(folder):
     with tf.mapped_variables(folder):
         one = tf.get_variable("one", [10, 3], initializer=tf.zeros_initializer())
