@@ -40,31 +40,29 @@ def _beyond(part: str, plan: Plan, say: Callable[[str], None]) -> dict[str, Any]
         return recovery.measure(Path(folder), plan.kills)
 
 
-def measure(parts: list[str], plan: Plan, name: str, peer: bool) -> dict[str, Any]:
+def measure(parts: list[str], plan: Plan, name: str, peer: bool, most: int) -> dict[str, Any]:
     """Measures parts, and keeps each at once: a later one may be interrupted."""
-    content = _load(name)
-    content |= {"machine": results.describe_machine(), "measured": results.now()}
+    about = {"machine": results.describe_machine(), "measured": results.now()}
     started = time.perf_counter()
 
     def say(line: str) -> None:
         print(f"{time.perf_counter() - started:6.0f} s {line}", flush=True)
 
-    def keep(part: str, found: dict[str, Any]) -> None:
-        content["parts"][part] = found
-        _save(name, content)
-        say(f"{part} is done")
+    def keep(found: dict[str, Any], **more: Any) -> None:
+        kept = _load(name)
+        kept |= {**about, **more, "parts": {**kept["parts"], **found}}
+        _save(name, kept)
+        say(f"{', '.join(found)} is done")
 
     figures = [part for part in parts if part in FIGURES]
     if figures:
-        with Fleets(plan, say, peer) as fleets:
+        with Fleets(plan, say, peer, most) as fleets:
             say(f"{fleets.most_workers} workers wait")
             for part in figures:
-                keep(part, FIGURES[part](plan, fleets))
-            content["notes"] = fleets.notes
+                keep({part: FIGURES[part](plan, fleets)}, notes=fleets.notes)
     for part in (part for part in parts if part in BEYOND):
-        keep(part, _beyond(part, plan, say))
-    _save(name, content)
-    return content
+        keep({part: _beyond(part, plan, say)})
+    return _load(name)
 
 
 def main() -> None:
@@ -74,13 +72,15 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small and short; no page")
     parser.add_argument("--page", action="store_true", help="only write the page anew")
     parser.add_argument("--no-peer", action="store_true", help="without TensorFlow")
+    parser.add_argument("--most-workers", type=int, default=16, help="at most so many workers")
     options = parser.parse_args()
     parts = options.parts.split(",") if options.parts else list(PARTS)
     if unknown := [part for part in parts if part not in PARTS]:
         parser.error(f"no parts named {', '.join(unknown)}; there are {', '.join(PARTS)}")
     name = "evaluation-trial" if options.quick else "evaluation"
     if not options.page:
-        content = measure(parts, QUICK if options.quick else Plan(), name, not options.no_peer)
+        plan = QUICK if options.quick else Plan()
+        content = measure(parts, plan, name, not options.no_peer, options.most_workers)
         print(f"kept in {results.path_of(name)}")
     else:
         content = _load(name)

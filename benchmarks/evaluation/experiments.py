@@ -23,7 +23,7 @@ class Plan:
     """How much to measure."""
 
     workers: tuple[int, ...] = (1, 2, 4, 8, 16)
-    peer_workers: tuple[int, ...] = (1, 2, 4, 8)
+    peer_workers: tuple[int, ...] = (1, 2, 4)
     warm_up: float = 1.0
     """Seconds after the first steps that are not looked at: runnel compiles meanwhile."""
     seconds: float = 1.5
@@ -72,19 +72,18 @@ STRAGGLING = StepTimes(seconds=0.05, spread=0.15, straggling=0.04, times=3.0)
 class Fleets:
     """The processes of runnel and of its peer, side by side: they take turns, size by size."""
 
-    def __init__(self, plan: Plan, say: Callable[[str], None], peer: bool = True) -> None:
+    def __init__(self, plan: Plan, say: Callable[[str], None], peer: bool, most: int) -> None:
         self._plan, self._say, self._peer = plan, say, peer
+        self.most_workers = min(most, held_workers(plan.most_workers))
         self.notes: list[str] = []
         self._stack = ExitStack()
         self._fleets: dict[str, Fleet] = {}
 
     def __enter__(self) -> Fleets:
-        held = held_workers(self._plan.most_workers)
-        self.most_workers = held
-        self._open(SUBJECT, MOST_SERVERS, held)
+        self._open(SUBJECT, MOST_SERVERS, self.most_workers)
         if self._peer:
             try:
-                self._open(PEER, SERVERS, min(held, max(self._plan.peer_workers)))
+                self._open(PEER, SERVERS, min(self.most_workers, max(self._plan.peer_workers)))
             except TaskFailed as failure:
                 self._without_peer(failure)
         return self
@@ -186,9 +185,9 @@ def figure7(plan: Plan, fleets: Fleets) -> Results:
 
 def figure8(plan: Plan, fleets: Fleets) -> Results:
     """Synchronous training with backup workers, where some steps straggle."""
-    replicas = min(plan.replicas, max(1, fleets.most_workers - max(plan.backups)))
+    replicas = min(plan.replicas, max(1, fleets.most_workers * 3 // 4))
     observed = []
-    for backups in plan.backups:
+    for backups in (b for b in plan.backups if replicas + b <= fleets.most_workers):
         found = fleets.observe(
             "perceptron",
             5 * plan.seconds,

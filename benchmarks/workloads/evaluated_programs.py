@@ -39,7 +39,8 @@ def null_step(
     """Reads values from every server, does nothing with them, and waits for the other workers.
 
     A worker says that it has come by one queue; the first worker waits for all and then puts a
-    token for each into another. Both are on the first server.
+    token for each of the others into another. It needs none itself: if it did, a fast worker could
+    take it, and all would wait for who waits. Both queues are on the first server.
     """
     here = f"/job:worker/task:{index}"
     random = np.random.default_rng(index)
@@ -67,16 +68,16 @@ def null_step(
         come = tf.FIFOQueue(-1, tf.int32, shapes=[()], shared_name="come")
         go = tf.FIFOQueue(-1, tf.int32, shapes=[()], shared_name="go")
         with tf.control_dependencies([nothing]):
-            waits = come.enqueue(0)
-        if index == 0:
-            with tf.control_dependencies([waits]):
-                waits = go.enqueue_many(come.dequeue_many(workers))
-        with tf.control_dependencies([waits]):
-            token = go.dequeue()
+            told = come.enqueue(0)
+        with tf.control_dependencies([told]):
+            if index == 0:
+                waited = go.enqueue_many(come.dequeue_many(workers)[1:])
+            else:
+                waited = go.dequeue().op
         many = tf.zeros([2 * workers], tf.int32)
         release = tf.group(come.enqueue_many(many), go.enqueue_many(many))
     initializer = tf.group(*[variable.initializer for variable in variables])
-    return WorkerProgram([nothing, token], initializer, feeds, release=release)
+    return WorkerProgram([nothing, waited], initializer, feeds, release=release)
 
 
 def perceptron(
