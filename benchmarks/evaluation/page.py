@@ -31,6 +31,12 @@ MARKED = re.compile(
     r"(<!-- evaluation:(?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- /evaluation -->)", re.DOTALL
 )
 MILLI = 1e3
+BUSY_SHARE = 0.15
+"""From which share of the machine on others are said to have disturbed."""
+BUSY = (
+    "**The machine was busy**: differences between two rows may be those between two moments. "
+    "A run on a quiet machine replaces these figures."
+)
 LOSS = 0.3
 """The loss whose time is told for each bound on staleness."""
 
@@ -94,6 +100,8 @@ def _machine(evaluation: Evaluation) -> str:
             f"Other programs took {number(statistics.median(others))} of the {machine['cores']} "
             f"cores meanwhile (median; at most {number(max(others))})."
         )
+        if statistics.median(others) > BUSY_SHARE * machine["cores"]:
+            lines.append(BUSY)
     lines += [f"{note}." for note in evaluation.content.get("notes", ())]
     return "\n".join(lines)
 

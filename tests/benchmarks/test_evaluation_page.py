@@ -220,6 +220,16 @@ def test_a_part_without_results_stays_as_it_is(results):
     assert page.filled(before, Evaluation(some, SIZES)) == before
 
 
+@pytest.mark.parametrize(("others", "told"), [(0.1, False), (1.2, True)])
+def test_the_page_says_when_others_used_the_machine(results, others, told):
+    changed = json.loads(json.dumps(results))
+    for observed in page._observations(changed["parts"]):
+        observed["others_cpu"] = others
+    text = page.BODIES["machine"](Evaluation(changed, SIZES))
+    assert f"took {others:g} of the 2 cores" in text
+    assert ("The machine was busy" in text) == told
+
+
 def test_an_unknown_part_of_the_page_is_an_error(evaluation):
     with pytest.raises(ValueError, match="'figure5'; there are machine"):
         page.filled("<!-- evaluation:figure5 -->\n<!-- /evaluation -->", evaluation)
