@@ -17,9 +17,12 @@ from typing import Any
 from benchmarks import results
 from benchmarks.evaluation import beyond, page, recovery
 from benchmarks.evaluation.experiments import FIGURES, QUICK, Fleets, Plan
+from benchmarks.evaluation.fleet import TaskFailed
 
 BEYOND = ("recovery", "staleness", "elasticity")
 PARTS = (*FIGURES, *BEYOND)
+TRIES = 3
+"""How often processes are started before a failure of theirs ends the run."""
 
 
 def _load(name: str) -> dict[str, Any]:
@@ -55,11 +58,19 @@ def measure(parts: list[str], plan: Plan, name: str, peer: bool, most: int) -> d
         say(f"{', '.join(found)} is done")
 
     figures = [part for part in parts if part in FIGURES]
-    if figures:
+    tries = TRIES
+    while figures:
         with Fleets(plan, say, peer, most) as fleets:
             say(f"{fleets.most_workers} workers wait")
-            for part in figures:
-                keep({part: FIGURES[part](plan, fleets)}, notes=fleets.notes)
+            try:
+                while figures:
+                    keep({figures[0]: FIGURES[figures[0]](plan, fleets)}, notes=fleets.notes)
+                    figures.pop(0)
+            except TaskFailed as failure:
+                tries -= 1
+                if not tries:
+                    raise
+                say(f"{figures[0]} begins again, with new processes: {failure}")
     for part in (part for part in parts if part in BEYOND):
         keep({part: _beyond(part, plan, say)})
     return _load(name)

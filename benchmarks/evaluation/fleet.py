@@ -73,7 +73,7 @@ class _Task:
     def __init__(self, description: dict[str, Any]) -> None:
         self.name = f"{description['job']}:{description['index']}"
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (open as long as the task)
-        threads = dict.fromkeys(THREAD_VARIABLES, "1")
+        limits = {**dict.fromkeys(THREAD_VARIABLES, "1"), "RUNNEL_HEARTBEAT_SECONDS": "60"}
         self.process = subprocess.Popen(
             [sys.executable, "-m", MODULE, json.dumps(description)],
             stdin=subprocess.PIPE,
@@ -81,7 +81,7 @@ class _Task:
             stderr=self._errors,
             text=True,
             cwd=REPOSITORY,
-            env={**environment(), **threads},
+            env={**environment(), **limits},
         )
 
     def tell(self, what: str, **arguments: Any) -> None:
@@ -105,6 +105,11 @@ class _Task:
         if isinstance(answer, dict) and "failure" in answer:
             raise TaskFailed(f"{self.name} failed: {last_line(answer['failure'])}")
         return answer.get("answer") if isinstance(answer, dict) else answer
+
+    def ended(self) -> str | None:
+        """How the process has ended, if it has."""
+        status = self.process.poll()
+        return None if status is None else f"{self.name}: status {status}, {self._complaint()}"
 
     def _complaint(self) -> str:
         self._errors.seek(0)
@@ -176,9 +181,13 @@ class Fleet:
             worker.tell(what, **arguments)
         return self._answers(workers)
 
-    @staticmethod
-    def _answers(tasks: Sequence[_Task]) -> list[Any]:
-        return [task.answer() for task in tasks]
+    def _answers(self, tasks: Sequence[_Task]) -> list[Any]:
+        try:
+            return [task.answer() for task in tasks]
+        except TaskFailed as failure:
+            # What a worker complains of may be a server's end.
+            ended = [task.ended() for task in [*self._servers, *self._workers]]
+            raise TaskFailed("; ".join([str(failure), *filter(None, ended)])) from None
 
     def _cpu_seconds(self, workers: int, servers: int) -> list[float]:
         """Seconds of CPU so far: of each worker, of each server, of everything else."""
