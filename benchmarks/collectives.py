@@ -19,7 +19,7 @@ def _measured(settings: Settings, workload: str) -> Outcome:
     programs: dict[str, Program] = {
         name: (f"{WORKLOADS}:{workload}", {"contender": name}) for name in (SUBJECT, "pytorch")
     }
-    with Trial(settings, list(programs), 120.0) as trial:
+    with Trial(settings, list(programs), 300.0) as trial:
         return trial.measure(programs, compared="checked", agreement=1e-3)
 
 
