@@ -217,15 +217,15 @@ def _dimension_size(value: Any) -> Any:
 
 
 def _all_strings(array: np.ndarray) -> bool:
-    return all(isinstance(v, str | bytes) for v in array.ravel())
+    kinds = set(map(type, array.reshape(-1).tolist()))
+    return all(issubclass(kind, str | bytes) for kind in kinds)
 
 
 def _bytes_array(array: np.ndarray) -> np.ndarray:
-    out = np.empty(array.shape, object)
-    flat = out.reshape(-1)
-    for i, item in enumerate(array.reshape(-1).tolist()):
-        flat[i] = item.encode() if isinstance(item, str) else item
-    return out
+    items = array.reshape(-1).tolist()
+    out = np.empty(len(items), object)
+    out[:] = [item.encode() if isinstance(item, str) else item for item in items]
+    return out.reshape(array.shape)
 
 
 def _cast_array(array: np.ndarray, dtype: DType, value: Any) -> np.ndarray:

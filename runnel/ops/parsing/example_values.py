@@ -12,7 +12,7 @@ from runnel.graph.dtypes import DType
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.shapes import TensorShape
 from runnel.ops.parsing.example_layout import Group, whole_group
-from runnel.ops.parsing.example_waves import ExampleWaves, Unusual
+from runnel.ops.parsing.example_waves import AnotherType, ExampleWaves
 
 _FIELDS = {dtypes.float32: "float_list", dtypes.int64: "int64_list", dtypes.string: "bytes_list"}
 Values = Sequence[Any] | np.ndarray
@@ -102,12 +102,7 @@ class Examples:
             return self._of_group(self._group, key, dtype)
         if self._waves is None:
             return self._parsed(key, dtype, [None] * len(self._names))
-        while True:
-            try:
-                return self._in_waves(self._waves, key, dtype)
-            except Unusual as unusual:
-                self._waves.usual[unusual.rows] = False
-                self._leave(unusual.rows.tolist())
+        return self._in_waves(self._waves, key, dtype)
 
     def _of_group(self, group: Group, key: str, dtype: DType) -> Column:
         found, count = group.type_of(key), len(self._names)
@@ -119,27 +114,12 @@ class Examples:
         return Column(values.reshape(-1), np.full(count, values.shape[1]))
 
     def _in_waves(self, waves: ExampleWaves, key: str, dtype: DType) -> Column:
-        pieces = []
-        for wave in waves.waves(key):
-            if not wave.rows.size:
-                continue
-            mistake = waves.another_type(wave, dtype)
-            if mistake is not None:
-                raise _another_type(self._names[mistake[0]], key, dtype, mistake[1])
-            pieces.append((wave, *waves.values(wave, dtype)))
-        if len(pieces) == 1 and len(pieces[0][0].rows) == len(self._names):
-            wave, values, counts = pieces[0]
-            if wave.kinds.all():
-                return Column(array_of(values, dtype), counts)
-        rows: list[Values | None] = [None] * len(self._names)
-        for wave, values, counts in pieces:
-            at = 0
-            for place, kind, count in zip(
-                wave.rows.tolist(), wave.kinds.tolist(), counts.tolist(), strict=True
-            ):
-                rows[place] = values[at : at + count] if kind else None
-                at += count
-        return self._parsed(key, dtype, rows)
+        try:
+            values, counts = waves.column(key, dtype)
+        except AnotherType as mistake:
+            raise _another_type(self._names[mistake.row], key, dtype, mistake.found) from None
+        column = Column(array_of(values, dtype), counts)
+        return self._parsed(key, dtype, column.rows) if self._others else column
 
     def _parsed(self, key: str, dtype: DType, rows: list[Values | None]) -> Column:
         """``rows``, with those that the general parser has read."""
@@ -217,33 +197,31 @@ def dense_of(
     """The features of one key of several examples, one below the other."""
     dims = shape.as_list()
     if dims and dims[0] is None:
-        return _padded(column.rows, names, key, dtype, [d or 0 for d in dims[1:]], default)
+        return _padded(column, names, key, dtype, [d or 0 for d in dims[1:]], default)
     wanted = shape.num_elements()
     assert wanted is not None
     if (column.counts == wanted).all():
         return column.flat.reshape((len(names), *[d or 0 for d in dims]))
-    rows = column.rows
-    parts: list[Values] = []
-    for row, name in zip(rows, names, strict=True):
-        if row is None:
-            if not default.size and wanted:
-                raise _required(name, key, dtype)
-            parts.append(default.reshape(-1).tolist())
-            continue
-        if len(row) != wanted:
-            raise InvalidArgumentError(
-                None,
-                None,
-                f"Name: {name}, Key: {key}.  Number of {dtype.name} values != expected.  values "
-                f"size: {len(row)} but output shape: {shape}",
-            )
-        parts.append(row)
-    flat = joined(parts, dtype) if parts else np.empty(0, dtype.np_dtype)
-    return flat.reshape((len(rows), *[d or 0 for d in dims]))
+    missing = column.counts < 0
+    wrong = (column.counts != wanted) & ~(missing & bool(default.size or not wanted))
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        if missing[place]:
+            raise _required(names[place], key, dtype)
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Name: {names[place]}, Key: {key}.  Number of {dtype.name} values != expected.  "
+            f"values size: {column.counts[place]} but output shape: {shape}",
+        )
+    out = np.empty((len(names), wanted), dtype.np_dtype)
+    out[missing] = default.reshape(-1)
+    out[~missing] = column.flat.reshape(-1, wanted)
+    return out.reshape((len(names), *[d or 0 for d in dims]))
 
 
 def _padded(
-    rows: list[Values | None],
+    column: Column,
     names: list[str],
     key: str,
     dtype: DType,
@@ -252,21 +230,21 @@ def _padded(
 ) -> np.ndarray:
     """Sequences of elements of ``dims``, filled up with ``default`` to the longest of them."""
     each = int(np.prod(dims, dtype=np.int64))
-    for row, name in zip(rows, names, strict=True):
-        if row is not None and each and len(row) % each:
-            raise InvalidArgumentError(
-                None,
-                None,
-                f"Name: {name}, Key: {key}.  The number of {dtype.name} values, {len(row)}, is "
-                f"not a multiple of those of an element of shape {tuple(dims)}",
-            )
-    longest = max([0 if row is None else len(row) for row in rows], default=0)
-    out = np.empty((len(rows), longest), dtype.np_dtype)
+    counts = np.maximum(column.counts, 0)
+    wrong = counts % each != 0 if each else np.zeros(len(counts), bool)
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Name: {names[place]}, Key: {key}.  The number of {dtype.name} values, "
+            f"{counts[place]}, is not a multiple of those of an element of shape {tuple(dims)}",
+        )
+    longest = int(counts.max(initial=0))
+    out = np.empty((len(counts), longest), dtype.np_dtype)
     out[...] = default.reshape(-1)[0] if default.size else (b"" if dtype is dtypes.string else 0)
-    for i, row in enumerate(rows):
-        if row is not None and len(row):
-            out[i, : len(row)] = array_of(row, dtype)
-    return out.reshape((len(rows), longest // each if each else 0, *dims))
+    out[np.arange(longest) < counts[:, None]] = column.flat
+    return out.reshape((len(counts), longest // each if each else 0, *dims))
 
 
 def _required(name: str, key: str, dtype: DType) -> InvalidArgumentError:

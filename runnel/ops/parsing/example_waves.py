@@ -1,14 +1,15 @@
-"""Reading many serialized examples at once: the same field of all of them, then the next one.
+"""Reading many serialized examples at once: what stands where in all of them, by arrays.
 
-A message cannot be read before the one byte that says how long its first field is; but of several
-hundred messages those bytes can be read together. So a *wave* goes through all messages, by arrays:
-it takes one feature of each, whatever their order and lengths. A message that is written unusually
-is left to the general parser.
+A message cannot be read before the one byte that says how long its first feature is; but of several
+hundred messages those bytes can be read together. So a *wave* goes through all messages: it takes
+one feature of each, until none has more. Which key each feature has, of which kind it is and where
+its values are is then read of all features at once, whatever their order in the messages. A message
+that is written unusually is left to the general parser.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
 from typing import Any
 
 import numpy as np
@@ -18,33 +19,26 @@ from runnel.graph.dtypes import DType
 
 _LIST_TAGS = {dtypes.string: 0x0A, dtypes.float32: 0x12, dtypes.int64: 0x1A}
 _TYPES = {tag: dtype for dtype, tag in _LIST_TAGS.items()}
+_STRING, _FLOAT, _INT = (_LIST_TAGS[kind] for kind in (dtypes.string, dtypes.float32, dtypes.int64))
 _PADDING = 64
 """Bytes behind the last message, so that a look ahead finds some."""
 _MANY_BYTES = 1 << 16
 """From how many bytes on they are copied in runs."""
-_FOUR = np.arange(4)
 _LONGEST_KEY = 60
+_LOW_BYTES = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
+"""Masks of the first bytes of eight."""
+_MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
-class Unusual(Exception):
-    """A feature that is not written as usual; ``rows`` are the messages."""
+_IS_KIND = np.isin(np.arange(256), (_STRING, _FLOAT, _INT))
 
-    def __init__(self, rows: np.ndarray) -> None:
+
+class AnotherType(Exception):
+    """A feature of the message ``row`` is of another type than wanted, ``found``."""
+
+    def __init__(self, row: int, found: str) -> None:
         super().__init__()
-        self.rows = rows
-
-
-class Wave:
-    """A feature of some messages: their numbers, the kind of its list, where that stands."""
-
-    def __init__(self, rows: np.ndarray, kinds: Any, begins: np.ndarray, ends: np.ndarray) -> None:
-        self.rows, self.kinds, self.begins, self.ends = rows, kinds, begins, ends
-        self.found: tuple[Any, np.ndarray] | None = None
-        """The values of all, one after the other, and how many each has, once they are read."""
-
-    def chosen(self, which: np.ndarray) -> Wave:
-        """The same feature of some of them."""
-        return Wave(self.rows[which], self.kinds[which], self.begins[which], self.ends[which])
+        self.row, self.found = row, found
 
 
 class ExampleWaves:
@@ -53,114 +47,175 @@ class ExampleWaves:
     def __init__(self, contents: list[bytes]) -> None:
         self._content = b"".join([*contents, bytes(_PADDING)])
         self._bytes = np.frombuffer(self._content, np.uint8)
+        self._last = len(self._bytes) - _PADDING
         sizes = np.fromiter(map(len, contents), np.int64, len(contents))
         ends = np.cumsum(sizes)
         self.usual = np.ones(len(contents), bool)
         """Which messages were read."""
-        self._features: dict[bytes, list[Wave]] = {}
-        self._read(ends - sizes, ends)
+        self._keys: dict[bytes, slice] = {}
+        """Where the features of a key are among all features, in the order of messages."""
+        self._further: list[tuple[np.ndarray, ...]] = []
+        """Strings behind the first of a list: the feature, where each begins and ends."""
+        self._numbers_of: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        """By kind: the numbers of all features, and how many come before each."""
+        rows, begins, stops = self._entries(ends - sizes, ends)
+        if rows.size:
+            self._find_features(rows, begins, stops)
 
-    def _read(self, begins: np.ndarray, ends: np.ndarray) -> None:
-        rows = np.flatnonzero(begins < ends)
-        size, at = self._numbers(begins[rows] + 1)
-        good = (self._bytes[begins[rows]] == 0x0A) & (at + size == ends[rows])
+    def _words(self, kind: str, at: np.ndarray) -> np.ndarray:
+        """The little-endian numbers of some bytes that begin at places."""
+        count = len(self._bytes) - np.dtype(kind).itemsize + 1
+        return np.ndarray((count,), kind, self._content, strides=(1,))[np.minimum(at, count - 1)]
+
+    def _doubt(self, good: np.ndarray, rows: np.ndarray) -> bool:
+        """Leaves the messages where something is not ``good``; whether there were any."""
+        if good.all():
+            return False
         self.usual[rows[~good]] = False
-        rows, at, ends = rows[good], at[good], ends[rows][good]
+        return True
+
+    # Places -----------------------------------------------------------------------------------
+
+    def _entries(self, begins: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, ...]:
+        """All entries of the maps of features: the message of each, where it begins and ends."""
+        rows = np.flatnonzero(begins < ends)
+        at, ends = begins[rows], ends[rows]
+        size, inner = self._numbers(at + 1)
+        good = (self._bytes[at] == 0x0A) & (inner + size == ends)
+        at = inner
+        if self._doubt(good, rows):
+            rows, at, ends = rows[good], at[good], ends[good]
+        found: list[tuple[np.ndarray, ...]] = []
+        heads = np.ndarray((len(self._bytes) - 1,), "<u2", self._content, strides=(1,))
         while rows.size:
             more = at < ends
             if not more.all():
                 rows, at, ends = rows[more], at[more], ends[more]
-                if not rows.size:
-                    break
-            rows, at, ends = self._take_feature(rows, at, ends)
-        for waves in self._features.values():
-            if len(waves) > 1:
-                counts = np.bincount(np.concatenate([wave.rows for wave in waves]))
-                self.usual[np.flatnonzero(counts > 1)] = False  # a key twice
-        for waves in self._features.values():
-            for wave in waves:
-                self._check(wave)
-
-    def _check(self, wave: Wave) -> None:
-        """Reads the values of a feature, also if nobody asks for them: damage is always found."""
-        kinds = np.unique(wave.kinds).tolist()
-        for kind in kinds:
-            one = wave if len(kinds) == 1 else wave.chosen(wave.kinds == kind)
-            if kind not in _TYPES:
-                if kind or (one.begins != one.ends).any():
-                    self.usual[one.rows] = False
                 continue
-            while one.rows.size:
-                try:
-                    one.found = self.values(one, _TYPES[kind])
-                    break
-                except Unusual as unusual:
-                    self.usual[unusual.rows] = False
-                    one = one.chosen(self.usual[one.rows])
+            head = heads[at]
+            if (head & 0x80FF != 0x0A).any():  # something else, or an entry of more than 127 bytes
+                size, inner = self._numbers(at + 1)
+                stop = inner + size
+                good = (head & 0xFF == 0x0A) & (stop <= ends)
+                if self._doubt(good, rows):
+                    rows, inner, stop, ends = rows[good], inner[good], stop[good], ends[good]
+            else:
+                inner = at + 2
+                stop = inner + (head >> 8)
+            found.append((rows, inner, stop))
+            at = stop
+        self.usual[rows[at != ends]] = False
+        if not found:
+            return rows, at, ends
+        return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
 
-    def _take_feature(self, rows: np.ndarray, at: np.ndarray, ends: np.ndarray) -> Any:
-        """Notes the feature that stands next in each message, and goes behind it."""
-        read = self._bytes
-        entry = read[at[:, None] + _FOUR]
-        inner, tag = at + 2, entry[:, 2]
-        entry_size, key_size = entry[:, 1].astype(np.int64), entry[:, 3]
-        if (entry_size > 127).any():
-            entry_size, inner = self._numbers(at + 1)
-            inner = np.minimum(inner, len(read) - _PADDING)
-            tag, key_size = read[inner], read[inner + 1]
-        entry_end = inner + entry_size
-        key_at = inner + 2
-        good = (entry[:, 0] == 0x0A) & (tag == 0x0A) & (key_size <= _LONGEST_KEY)
-        good &= entry_end <= ends
-        value_at = np.minimum(key_at + key_size, len(read) - _PADDING)
-        value = read[value_at[:, None] + _FOUR]
-        inside, size = value_at + 2, value[:, 1].astype(np.int64)
-        kinds, list_at, list_size = value[:, 2], value_at + 4, value[:, 3].astype(np.int64)
-        if (size > 127).any() or (list_size > 127).any():
-            size, inside = self._numbers(value_at + 1)
-            inside = np.minimum(inside, len(read) - _PADDING)
-            kinds = read[inside]
-            list_size, list_at = self._numbers(inside + 1)
+    def _find_features(self, rows: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> None:
+        """Notes where the values of each feature stand."""
+        head = self._words("<u2", begins)
+        key_size = head >> 8
+        value_at = begins + 2 + key_size
+        good = (head & 0xFF == 0x0A) & (key_size <= _LONGEST_KEY)
+        head = self._words("<u4", value_at)
+        list_at = value_at + 4
+        kinds = (head >> 16 & 0xFF).astype(np.uint8)
+        values = self._words("<u2", list_at)
+        size, at = (values >> 8).astype(np.int64), list_at + 2
+        # Mostly all is short, and a list has one value or one run of numbers.
+        short = ((head & 0x800080FF) == 0x12) & (values & 0x80FF == 0x0A)
+        short &= _IS_KIND[kinds] & (at + size == ends)
+        short &= ((head >> 8 & 0xFF) == size + 4) & (head >> 24 == size + 2)
+        none = None
+        if not (short & good).all():
+            kinds, at, size, none, good = self._of_any_length(good, value_at, ends)
+        # Numbers end where the list does.
+        good &= (kinds != _FLOAT) | (size & 3 == 0)
+        cut = self._bytes[np.minimum(ends, self._last) - 1] >= 128
+        good &= (kinds != _INT) | ~cut if none is None else (kinds != _INT) | none | ~cut
+        # A list without values ends before they begin.
+        ends = ends if none is None else np.where(none, at - 1, ends)
+        places = [rows, kinds, at, size, ends, begins + 2, key_size]
+        if self._doubt(good, rows) or not self.usual.all():
+            kept = self.usual[rows]
+            places = [part[kept] for part in places]
+        self._sort(places)
+
+    def _of_any_length(self, good: np.ndarray, value_at: np.ndarray, ends: np.ndarray) -> Any:
+        """The kind of each feature, where its values are, how long, whether it has none."""
+        good = good & (self._words("<u2", value_at) & 0xFF == 0x12) & (value_at < ends)
+        size, inside = self._numbers(value_at + 1)
         empty = size == 0
-        good &= (value[:, 0] == 0x12) & (inside + size == entry_end)
-        good &= empty | (list_at + list_size == entry_end)
-        if empty.any():
-            kinds, list_at = np.where(empty, 0, kinds), np.where(empty, entry_end, list_at)
-        if not good.all():
-            self.usual[rows[~good]] = False
-            rows, key_at, key_size = rows[good], key_at[good], key_size[good]
-            kinds, list_at, entry_end, ends = (
-                part[good] for part in (kinds, list_at, entry_end, ends)
-            )
-        self._note(key_at, key_size, Wave(rows, kinds, list_at, entry_end))
-        return rows, entry_end, ends
+        kinds = np.where(empty, 0, self._bytes[inside])
+        list_size, list_at = self._numbers(inside + 1)
+        good &= (inside + size == ends) & (empty | (list_at + list_size == ends))
+        good &= empty | _IS_KIND[kinds]
+        none = empty | (list_at >= ends)
+        size, at = self._numbers(list_at + 1)
+        size[none] = 0
+        stop = at + size
+        several = (kinds == _STRING) & (stop <= ends)
+        good &= none | ((self._bytes[list_at] == 0x0A) & ((stop == ends) | several))
+        return kinds, at, size, none, good
 
-    def _note(self, key_at: np.ndarray, key_size: np.ndarray, wave: Wave) -> None:
-        """Notes features under their keys, which are mostly the same."""
-        while wave.rows.size:
-            begin, size = int(key_at[0]), int(key_size[0])
-            key = self._content[begin : begin + size]
-            found = self._bytes[key_at[:, None] + np.arange(size)]
-            same = (key_size == size) & (found == np.frombuffer(key, np.uint8)).all(axis=1)
-            try:
-                key.decode()
-            except UnicodeDecodeError:
-                self.usual[wave.rows[same]] = False
-            if same.all():
-                self._features.setdefault(key, []).append(wave)
-                return
-            self._features.setdefault(key, []).append(wave.chosen(same))
-            key_at, key_size, wave = key_at[~same], key_size[~same], wave.chosen(~same)
+    def _sort(self, places: list[np.ndarray]) -> None:
+        """Brings features into the order of keys, those of a key into the order of messages."""
+        rows, *_, key_at, key_size = places
+        wide = key_size.astype(np.int64)
+        first = self._words("<u8", key_at) & _LOW_BYTES[np.minimum(wide, 8)]
+        codes = first * _MIXER + key_size
+        if wide.max(initial=0) > 8:
+            tail = self._words("<u8", key_at + np.maximum(wide - 8, 0))
+            codes ^= np.where(wide > 8, tail * _MIXER, 0)
+        count = len(self.usual)
+        table = codes.reshape(-1, count) if len(codes) % count == 0 else None
+        if table is not None and rows.size and (rows.reshape(-1, count) == rows[:count]).all():
+            ordered = bool((table == table[:, :1]).all()) and len(set(table[:, 0].tolist())) == len(
+                table
+            )
+        else:
+            ordered = False
+        if ordered:
+            bounds = list(range(0, len(codes) + 1, count))
+        else:
+            order = np.lexsort((rows, codes))
+            places = [part[order] for part in places]
+            codes = codes[order]
+            cuts = np.flatnonzero(codes[1:] != codes[:-1]) + 1
+            bounds = [0, *cuts.tolist(), len(codes)]
+        self._rows, self._kinds, self._at, self._size, self._ends, key_at, key_size = places
+        for begin, end in itertools.pairwise(bounds):
+            self._note_key(slice(begin, end), key_at, key_size)
+        if not ordered:
+            self._find_doubles(codes)
+        if (self._size[self._kinds == _INT] > 10).any():
+            self._integers()  # damage is found also if nobody asks for the numbers
+        self._find_strings()
+
+    def _note_key(self, which: slice, key_at: np.ndarray, key_size: np.ndarray) -> None:
+        """Notes the features of a key; where others share its code, those are unusual."""
+        if which.start == which.stop:
+            return
+        begin, size = int(key_at[which.start]), int(key_size[which.start])
+        key = self._content[begin : begin + size]
+        if size > 16:  # the code does not tell all of it
+            found = self._words(f"V{size}", key_at[which])
+            self.usual[self._rows[which][found != found[0]]] = False
+        try:
+            key.decode()
+        except UnicodeDecodeError:
+            self.usual[self._rows[which]] = False
+        self._keys[key] = which
+
+    def _find_doubles(self, codes: np.ndarray) -> None:
+        """Leaves messages that have a feature twice."""
+        again = (np.diff(self._rows) == 0) & (codes[1:] == codes[:-1])
+        self.usual[self._rows[1:][again]] = False
 
     def _numbers(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The numbers of variable length at places, and where what follows them begins."""
-        at = np.minimum(at, len(self._bytes) - _PADDING)
+        at = np.minimum(at, self._last)
         byte = self._bytes[at].astype(np.int64)
-        if (byte < 128).all():
-            return byte, at + 1
-        value, shift = byte & 0x7F, 7
         going = byte >= 128
-        at = at + 1
+        value, at, shift = byte & 0x7F, at + 1, 7
         while going.any() and shift < 63:
             byte = self._bytes[np.minimum(at, len(self._bytes) - 1)].astype(np.int64)
             value = np.where(going, value | (byte & 0x7F) << shift, value)
@@ -169,107 +224,120 @@ class ExampleWaves:
             shift += 7
         # What is not a length, or longer than all there is, fits nowhere.
         value[going | (value > len(self._bytes))] = len(self._bytes)
-        return value, at
+        return value, np.minimum(at, self._last)
 
     # Values -----------------------------------------------------------------------------------
 
-    def waves(self, key: str) -> Iterator[Wave]:
-        """Where the feature ``key`` stands, in the messages that were read."""
-        for wave in self._features.get(key.encode(), ()):
-            if self.usual.all():
-                yield wave
-            else:
-                yield wave.chosen(self.usual[wave.rows])
+    def column(self, key: str, dtype: DType) -> tuple[Any, np.ndarray]:
+        """The values of a feature of all messages, one after the other, and how many each has.
 
-    def another_type(self, wave: Wave, dtype: DType) -> tuple[int, str] | None:
-        """A message whose feature is of another type, and which."""
-        wrong = (wave.kinds != _LIST_TAGS[dtype]) & (wave.kinds != 0)
-        if not wrong.any():
-            return None
-        place = int(np.argmax(wrong))
-        found = _TYPES.get(int(wave.kinds[place]))
-        if found is None:
-            raise Unusual(wave.rows[wrong])
-        return int(wave.rows[place]), found.name
-
-    def values(self, wave: Wave, dtype: DType) -> tuple[Any, np.ndarray]:
-        """The values of a feature one after the other, and how many each message has.
-
-        Raises ``Unusual`` for messages that the general parser must read.
+        Where it is missing, or the message was not read, that is -1. Raises ``AnotherType``.
         """
-        if wave.found is not None:
-            return wave.found
-        none = wave.begins == wave.ends
-        size, at = self._numbers(np.where(none, 0, wave.begins + 1))
-        usual = (self._bytes[wave.begins] == 0x0A) & (at + size == wave.ends)
-        if none.any():
-            size[none] = 0
-            usual |= none
+        which, count = self._keys.get(key.encode()), len(self.usual)
+        if which is None:
+            return np.empty(0, dtype.np_dtype), np.full(count, -1)
+        rows, kinds = self._rows[which], self._kinds[which]
+        read, fits = self.usual[rows], kinds == _LIST_TAGS[dtype]
+        plain = bool((fits & read).all())
+        if not plain:
+            wrong = read & ~fits & (kinds != 0)
+            if wrong.any():
+                place = int(np.argmax(wrong))
+                raise AnotherType(int(rows[place]), _TYPES[int(kinds[place])].name)
+        flat: Any
         if dtype is dtypes.string:
-            return self._strings(wave, at, size, usual, none)
-        if not usual.all():
-            raise Unusual(wave.rows[~usual])
-        found = self._joined(at, size)
-        if dtype is dtypes.float32:
-            if (size & 3).any():
-                raise Unusual(wave.rows[size % 4 != 0])
-            return found.view("<f4"), size >> 2
-        return self._integers(wave, found, size)
+            flat, found = self._strings(which)
+        else:
+            flat, before = self._floats() if dtype is dtypes.float32 else self._integers()
+            before = before[which.start : which.stop + 1]
+            flat, found = flat[before[0] : before[-1]], before[1:] - before[:-1]
+        if plain and len(rows) == count:
+            return flat, found
+        counts = np.full(count, -1)
+        counts[rows] = np.where((kinds != 0) & read, found, -1)
+        if plain:
+            return flat, counts
+        kept = np.repeat(read, found)
+        if isinstance(flat, list):
+            return [value for value, keep in zip(flat, kept, strict=True) if keep], counts
+        return flat[kept], counts
 
-    def _joined(self, at: np.ndarray, size: np.ndarray) -> np.ndarray:
-        """The bytes at places, so many of each, one after the other."""
+    def _joined(self, kind: int) -> tuple[np.ndarray, np.ndarray]:
+        """The bytes of all numbers of a kind; how many come before each feature, and at last."""
+        size = np.where(self._kinds == kind, self._size, 0)
         stops = np.cumsum(size)
-        total = int(stops[-1])
+        before = np.concatenate([[0], stops])
+        total = int(before[-1])
+        some = np.flatnonzero(size)
+        at, size = self._at[some], size[some]
+        if some.size and (size == size[0]).all():
+            return self._words(f"V{size[0]}", at).view(np.uint8), before
         if total > _MANY_BYTES:
+            spans = zip(at.tolist(), (at + size).tolist(), strict=True)
             content = self._content
-            ends = (at + size).tolist()
-            return np.frombuffer(
-                b"".join([content[a:b] for a, b in zip(at.tolist(), ends, strict=True)]), np.uint8
-            )
-        return self._bytes[np.repeat(at - stops + size, size) + np.arange(total)]
+            return np.frombuffer(b"".join([content[a:b] for a, b in spans]), np.uint8), before
+        starts = before[:-1][some]
+        return self._bytes[np.repeat(at - starts, size) + np.arange(total)], before
 
-    def _integers(self, wave: Wave, found: np.ndarray, size: np.ndarray) -> Any:
-        """Numbers of variable length; ``size`` has how many bytes each message has of them."""
-        if not len(found):
-            return np.empty(0, np.int64), size
+    def _floats(self) -> tuple[np.ndarray, np.ndarray]:
+        if _FLOAT not in self._numbers_of:
+            found, before = self._joined(_FLOAT)
+            self._numbers_of[_FLOAT] = found.view("<f4"), before >> 2
+        return self._numbers_of[_FLOAT]
+
+    def _integers(self) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of variable length."""
+        known = self._numbers_of.get(_INT)
+        if known is not None:
+            return known
+        found, before = self._joined(_INT)
         last = found < 128
         stops = np.flatnonzero(last)
-        counts = np.concatenate([[0], np.cumsum(last)])[np.cumsum(size)]
-        cut = (size > 0) & ~last[np.cumsum(size) - 1]
-        if cut.any():
-            raise Unusual(wave.rows[cut])
-        starts = np.concatenate([[0], stops[:-1] + 1])
-        lengths = stops - starts + 1
-        longest = int(lengths.max(initial=0))
-        if longest > 10:
-            raise Unusual(wave.rows)
-        values = np.zeros(len(stops), np.uint64)
-        for place in range(longest):
-            digits = found[np.minimum(starts + place, len(found) - 1)].astype(np.uint64) & 0x7F
-            if place:
-                digits = np.where(lengths > place, digits << np.uint64(7 * place), 0)
-            values |= digits
-        return values.view(np.int64), np.diff(counts, prepend=0)
+        values = (found & 0x7F).astype(np.uint64)
+        if len(stops) < len(found):
+            starts = np.zeros_like(stops)
+            starts[1:] = stops[:-1] + 1
+            lengths = stops - starts
+            digits, values = values, values[starts]
+            longest = int(lengths.max(initial=0))
+            if longest >= 10:
+                entries = np.searchsorted(before, starts[lengths >= 10], "right") - 1
+                self.usual[self._rows[entries]] = False
+            more = np.flatnonzero(lengths)
+            for place in range(1, min(longest, 9) + 1):
+                values[more] |= digits[starts[more] + place] << np.uint64(7 * place)
+                more = more[lengths[more] > place]
+            before = np.concatenate([[0], np.cumsum(last)])[before]
+        self._numbers_of[_INT] = values.view(np.int64), before
+        return self._numbers_of[_INT]
 
-    def _strings(
-        self, wave: Wave, at: np.ndarray, size: np.ndarray, usual: np.ndarray, none: np.ndarray
-    ) -> tuple[Any, np.ndarray]:
-        content = self._content
-        if usual.all() and not none.any():
-            ends = (at + size).tolist()
-            found = [content[a:b] for a, b in zip(at.tolist(), ends, strict=True)]
-            return found, np.ones(len(found), np.int64)
-        found, counts = [], []
-        for row, begin, end in zip(
-            wave.rows, wave.begins.tolist(), wave.ends.tolist(), strict=True
-        ):
-            before = len(found)
-            while begin < end:
-                length, after = self._numbers(np.array([begin + 1]))
-                stop = int(after[0] + length[0])
-                if content[begin] != 0x0A or stop > end:
-                    raise Unusual(np.array([row]))
-                found.append(content[int(after[0]) : stop])
-                begin = stop
-            counts.append(len(found) - before)
-        return found, np.array(counts, np.int64)
+    def _find_strings(self) -> None:
+        """Notes the strings of lists behind their first, those of all lists in waves."""
+        entries = np.flatnonzero((self._kinds == _STRING) & (self._at + self._size < self._ends))
+        stops, ends = (self._at + self._size)[entries], self._ends[entries]
+        while entries.size:
+            size, at = self._numbers(stops + 1)
+            good = (self._bytes[stops] == 0x0A) & (at + size <= ends)
+            if self._doubt(good, self._rows[entries]):
+                entries, at, size, ends = entries[good], at[good], size[good], ends[good]
+            stops = at + size
+            self._further.append((entries, at, stops))
+            more = stops < ends
+            entries, stops, ends = entries[more], stops[more], ends[more]
+
+    def _strings(self, which: slice) -> tuple[list[bytes], np.ndarray]:
+        content, begins = self._content, self._at[which]
+        stops = begins + self._size[which]
+        counts = np.ones(len(stops), np.int64)
+        if (stops != self._ends[which]).any():
+            some = np.flatnonzero(begins <= self._ends[which])
+            pieces = [(some, begins[some], stops[some])]
+            for entries, at, end in self._further:
+                here = (entries >= which.start) & (entries < which.stop)
+                pieces.append((entries[here] - which.start, at[here], end[here]))
+            entries, begins, stops = (np.concatenate(part) for part in zip(*pieces, strict=True))
+            order = np.argsort(entries, kind="stable")
+            begins, stops = begins[order], stops[order]
+            counts = np.bincount(entries, minlength=len(counts))
+        spans = zip(begins.tolist(), stops.tolist(), strict=True)
+        return [content[a:b] for a, b in spans], counts
