@@ -80,6 +80,36 @@ def images(settings: Settings) -> list[Row]:
     ]
 
 
+SHAPES = {
+    "filtered": "slices of two components, map, filter, batch of 64",
+    "padded": "slices, map to different lengths, padded batch of 64",
+    "interleaved": "ranges, interleave, map, batch of 64",
+    "strings": "strings, map (hash), batch of 64",
+    "examples": "`parse_single_example`, one call an element, padded batch of 64",
+    "shuffled": "slices of two components, map, shuffle, batch of 64",
+}
+
+
+def shapes(settings: Settings) -> list[Row]:
+    """Other shapes of pipelines, whose functions do little."""
+    rows = []
+    for kind, what in SHAPES.items():
+        with Trial(settings, CONTENDERS) as trial:
+            outcome = trial.measure(f"{WORKLOADS}:shapes", {"kind": kind})
+        rows.append(
+            speed_row(
+                f"shapes_{kind}",
+                what,
+                "µs",
+                outcome,
+                durations(outcome, MICRO),
+                must_show="at least TensorFlow's throughput",
+                at_least={"tensorflow": 1.0},
+            )
+        )
+    return rows
+
+
 def generator(settings: Settings) -> list[Row]:
     """Python generators."""
     with Trial(settings, CONTENDERS) as trial:
@@ -150,6 +180,7 @@ ROWS = {
     "records": records,
     "parsing": parsing,
     "images": images,
+    "shapes": shapes,
     "generator": generator,
     "training": training,
     "memory": memory,

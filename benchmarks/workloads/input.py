@@ -125,6 +125,43 @@ def images(frontend: str) -> Workload:
     return repeated(tf, dataset, lambda found: list(found.shape))
 
 
+def shapes(frontend: str, kind: str) -> Workload:
+    """Pipelines of other shapes, whose functions do little: what each element costs."""
+    tf = load_frontend(frontend)
+    random = np.random.default_rng(0)
+    rows = {"x": random.random((4_096, 16), np.float32), "n": random.integers(0, 50, 4_096)}
+    slices = tf.data.Dataset.from_tensor_slices(rows)
+
+    def changed(row: Any) -> Any:
+        return {"x": row["x"] * 2.0 + 1.0, "n": row["n"] + 1}
+
+    if kind == "filtered":
+        dataset = slices.map(changed).filter(lambda row: row["n"] % 2 > 0).batch(BATCH)
+    elif kind == "padded":
+        lengths = slices.map(lambda row: tf.fill([tf.cast(row["n"], tf.int32)], row["n"]))
+        dataset = lengths.padded_batch(BATCH, [-1])
+    elif kind == "interleaved":
+        numbers = tf.data.Dataset.range(8)
+        many = numbers.interleave(lambda n: tf.data.Dataset.range(n * 1_000, n * 1_000 + 500), 4)
+        dataset = many.map(lambda n: tf.cast(n, tf.float32) / 3.0).batch(BATCH)
+    elif kind == "strings":
+        texts = tf.data.Dataset.from_tensor_slices([f"{i},{i / 7:.3f}" for i in range(4_096)])
+        dataset = texts.map(lambda t: tf.string_to_hash_bucket_fast(t, 1_000)).batch(BATCH)
+    elif kind == "examples":
+        features = {f"float{i}": tf.FixedLenFeature([8], tf.float32) for i in range(4)}
+        features["list"] = tf.VarLenFeature(tf.int64)
+        made = tf.data.Dataset.from_tensor_slices(examples())
+
+        def parsed(one: Any) -> Any:
+            found = tf.parse_single_example(one, features)
+            return found["float0"], tf.sparse_tensor_to_dense(found["list"])
+
+        dataset = made.map(parsed).padded_batch(BATCH, ([8], [-1]))
+    else:
+        dataset = slices.map(changed).shuffle(1_000).batch(BATCH)
+    return repeated(tf, dataset, lambda found: list(found.shape))
+
+
 def images_torch() -> Workload:
     """The same by PyTorch's DataLoader, with a worker process for each core."""
     import torch

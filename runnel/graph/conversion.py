@@ -193,7 +193,7 @@ def _array_from_python(value: Any) -> np.ndarray:
                 f"Cannot make a tensor of {_short(value)}: its rows have different lengths or "
                 "types."
             ) from None
-    if array.dtype == object and any(isinstance(v, Dimension) for v in array.flat):
+    if array.dtype == object and any([isinstance(v, Dimension) for v in array.flat]):
         array = np.array([_dimension_size(v) for v in array.flat]).reshape(array.shape)
     if array.dtype == object and _all_strings(array):
         return _bytes_array(array)

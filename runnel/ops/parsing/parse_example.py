@@ -178,6 +178,34 @@ def _(
     return [*by_part(sparse), *[np.asarray(array, t.np_dtype) for array, t in zip(dense, Tdense)]]
 
 
+def parsed_together(contents: list[bytes], defaults: list[Any], attrs: dict[str, Any]) -> list[Any]:
+    """What ``ParseSingleExample`` gives for each of ``contents``.
+
+    Lists for the sparse outputs, whose values differ in number; arrays for the dense ones.
+    """
+    from runnel.records.example_protos import Example
+
+    names = ["<unknown>"] * len(contents)
+    column = Examples(Example, contents, names).column
+    sparse: list[list[list[np.ndarray]]] = [[], [], []]
+    for key, dtype in zip(texts(attrs["sparse_keys"]), attrs["sparse_types"], strict=True):
+        found = column(key, dtype)
+        sizes = np.maximum(found.counts, 0)
+        values = np.split(found.flat, np.cumsum(sizes)[:-1])
+        sparse[0].append([np.arange(size)[:, None] for size in sizes.tolist()])
+        sparse[1].append(values)
+        sparse[2].append([np.array([size]) for size in sizes.tolist()])
+    kinds = zip(
+        texts(attrs["dense_keys"]), attrs["Tdense"], attrs["dense_shapes"], defaults, strict=True
+    )
+    dense = []
+    for key, dtype, shape, default in kinds:
+        if None in shape.as_list():
+            raise ValueError("Sequences are padded to the longest of those that are read together.")
+        dense.append(dense_of(column(key, dtype), names, key, dtype, shape, np.asarray(default)))
+    return [*sparse[0], *sparse[1], *sparse[2], *dense]
+
+
 KINDS = (VarLenFeature, SparseFeature, FixedLenFeature, FixedLenSequenceFeature)
 
 

@@ -29,6 +29,7 @@ from runnel.passes.structure.structured import (
 )
 from runnel.runtime.interpret.code import Code, Instruction, lower
 from runnel.runtime.lockstep.rows import (
+    RowsTooLarge,
     SeparateRows,
     each,
     is_rows,
@@ -47,10 +48,6 @@ Streams = dict[Operation, PhiloxStream]
 
 _REPEATABLE = frozenset({"Assert", "CheckNumerics", "CheckNumericsV2", "ReadFile", "NoOp"})
 """Stateful operations that change nothing: they may run in any order, and again."""
-
-
-class RowsTooLarge(Exception):
-    """Rows are better made one after the other: each is in the processor's cache then."""
 
 
 def runs_in_lockstep(code: Code) -> bool:

@@ -12,6 +12,10 @@ from typing import Any
 import numpy as np
 
 
+class RowsTooLarge(Exception):
+    """Rows are better made one after the other: each is in the processor's cache then."""
+
+
 class StackedRows:
     """Rows of one type and shape, in one array whose first dimension counts them."""
 

@@ -18,7 +18,7 @@ from runnel.graph.shape_inference import broadcast, unchanged
 from runnel.ops.sampling.philox import PhiloxStream, stream_rows
 from runnel.passes.program.kernel_call import bind, fail_now, select
 from runnel.passes.program.program import Node
-from runnel.runtime.lockstep.rows import StackedRows, is_rows, repeated, stacked
+from runnel.runtime.lockstep.rows import SeparateRows, StackedRows, is_rows, repeated, stacked
 
 Call = Callable[..., Any]
 Rule = Callable[[Node, Call, Sequence[Any], int], Any]
@@ -306,6 +306,20 @@ def _texts(node: Node, call: Call, args: Sequence[Any], count: int) -> Any:
     return StackedRows(call(*arrays))
 
 
+def _examples(node: Node, call: Call, args: Sequence[Any], count: int) -> Any:
+    from runnel.ops.parsing.parse_example import parsed_together
+
+    texts, *defaults = args
+    array = stacked(texts) if is_rows(texts) else None
+    if array is None or array.ndim != 1 or any(map(is_rows, defaults)):
+        return None
+    found = [
+        SeparateRows(part) if isinstance(part, list) else StackedRows(part)
+        for part in parsed_together(array.tolist(), defaults, node.attrs)
+    ]
+    return found[0] if len(found) == 1 else found
+
+
 def _zip(names: str, rule: Rule) -> dict[str, Rule]:
     return dict.fromkeys(names.split(), rule)
 
@@ -331,4 +345,5 @@ _RULES: dict[str, Rule] = {
     **_zip("Gather GatherV2", _gathered),
     **_zip("ResizeBilinear ResizeNearestNeighbor ResizeBicubic ResizeArea", _batched),
     **_zip("DecodeRaw StringJoin", _texts),
+    **_zip("ParseSingleExample", _examples),
 }

@@ -45,7 +45,6 @@ from runnel.runtime.interpret.row_updates import updated_by_rows
 from runnel.runtime.interpret.segment_state import Reshaped, SegmentState
 from runnel.runtime.interpret.stacked_code import stacked
 from runnel.runtime.interpret.stretch import Stretches
-from runnel.runtime.lockstep.lockstep_segment import LockstepSegment
 from runnel.runtime.segment.beside import begin_beside
 from runnel.runtime.segment.bounded_loops import bound_loops
 from runnel.runtime.segment.compile_cost import compile_cost
@@ -61,6 +60,7 @@ from runnel.runtime.state.task_state import TaskState
 if TYPE_CHECKING:
     from runnel.runtime.compile.bound_executable import BoundExecutable
     from runnel.runtime.compile.compiler import Executable
+    from runnel.runtime.lockstep.lockstep_segment import LockstepSegment
 
 logger = logging.getLogger("runnel")
 
@@ -213,6 +213,8 @@ class SegmentRunner:
             return None
         if self._device != "CPU":
             return None
+        from runnel.runtime.lockstep.lockstep_segment import LockstepSegment
+
         return LockstepSegment.of(self._code, self.state, self._first, self._device)
 
     # Choosing a tier ------------------------------------------------------------------------

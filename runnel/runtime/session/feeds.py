@@ -77,7 +77,7 @@ def check_feed(tensor: Tensor, value: Any) -> np.ndarray:
     # Subclasses (np.matrix) give the operators another meaning; they are converted.
     if type(value) is np.ndarray and (value.dtype is wanted or value.dtype == wanted):
         array = value
-        if wanted.kind == "O":
+        if wanted.kind == "O" and not _holds_bytes(value):
             array = make_array(value.tolist(), dtype)
     else:
         array = _convert(tensor, value)
@@ -92,6 +92,11 @@ def check_feed(tensor: Tensor, value: Any) -> np.ndarray:
     view = array.view()
     view.setflags(write=False)
     return view
+
+
+def _holds_bytes(array: np.ndarray) -> bool:
+    """Whether all elements are what strings are kept as."""
+    return set(map(type, array.reshape(-1).tolist())) <= {bytes}
 
 
 def _convert(tensor: Tensor, value: Any) -> np.ndarray:

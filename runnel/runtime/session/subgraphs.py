@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from runnel.graph.operation import Operation, Tensor
-from runnel.runtime.lockstep.lockstep_code import RowsTooLarge
-from runnel.runtime.lockstep.rows import SeparateRows, StackedRows, repeated, stack_of
+from runnel.runtime.lockstep.rows import RowsTooLarge, SeparateRows, StackedRows, repeated, stack_of
 from runnel.runtime.session.backend import Plan
 from runnel.runtime.state.step_context import RunningSteps
 

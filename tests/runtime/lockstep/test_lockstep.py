@@ -33,9 +33,18 @@ def parsed(n):
         "number": tf.FixedLenFeature([], tf.int64),
         "floats": tf.FixedLenFeature([2], tf.float32),
         "text": tf.FixedLenFeature([], tf.string, default_value="none"),
+        "list": tf.VarLenFeature(tf.int64),
+        "missing": tf.VarLenFeature(tf.string),
     }
     contents = tf.constant([example(i) for i in range(9 + COUNT)])
-    return tf.parse_single_example(contents[n + 9], features)
+    found = tf.parse_single_example(contents[n + 9], features)
+    for key in ("list", "missing"):
+        one = found.pop(key)
+        found[f"{key} shape"] = one.dense_shape
+        words = tf.as_string(one.values) if key == "list" else one.values
+        found[f"{key} letters"] = tf.reduce_sum(tf.strings.length(words))
+        found[f"{key} places"] = tf.reduce_sum(one.indices)
+    return found
 
 
 def looped(x, n, t):
