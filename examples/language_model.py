@@ -2,7 +2,8 @@
 
     python examples/language_model.py
     python examples/language_model.py --text my_novel.txt --hidden 256 --epochs 10
-    python examples/language_model.py --words --num-sampled 128
+    python examples/language_model.py --words --softmax sampled
+    runnel up --ps 2 --workers 2 examples/language_model.py --words --softmax sampled
 
 The text is a selection of Shakespeare's sonnets that ships with the examples, or the file that
 `--text` names; its last tenth is held out. Reported is the perplexity: how many characters, equally
@@ -10,8 +11,13 @@ likely, the model hesitates between. The network reads many places of the text s
 dozen characters at a time, and carries its state from one piece to the next.
 
 `--words` has it read words in the place of characters. There are many of these, and a softmax over
-all costs the most of a step; `--num-sampled` trains against as many sampled ones instead (the
-perplexity is that of all).
+all costs the most of a step; `--softmax sampled` trains against some sampled ones instead (the
+perplexity is that of all), as many as `--num-sampled` says.
+
+Under a TF_CONFIG with parameter servers, as `runnel up` (with `--ray` too) sets it, the embedding
+and the softmax are cut into shards that lie on these. A full softmax is computed there, each server
+giving the logits of its words; of a sampled one only the rows of the words in question travel. Each
+worker reads a part of the text of its own.
 """
 
 import math
@@ -34,6 +40,7 @@ SONNETS = Path(__file__).parent / "data" / "sonnets.txt"
 EMBEDDING_SIZE = 32
 HELD_OUT = 0.1
 PROMPT = 100
+NUM_SAMPLED = 48
 
 
 class Corpus(NamedTuple):
@@ -46,6 +53,37 @@ class Corpus(NamedTuple):
     def decode(self, tokens: Any) -> str:
         """Return the text that `tokens` stand for."""
         return "".join(self.characters[token] for token in tokens)
+
+
+class Place(NamedTuple):
+    """Where this process stands in a cluster; alone, it is the first of one worker."""
+
+    devices: Any = None
+    target: str = ""
+    servers: int = 1
+    worker: int = 0
+    workers: int = 1
+
+
+def join_cluster() -> Place:
+    """Become the task that TF_CONFIG names, if there is one; a parameter server stays here."""
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    cluster = resolver.cluster_spec()
+    if not cluster.jobs:
+        return Place()
+    server = tf.train.Server(cluster, resolver.task_type, resolver.task_id)
+    if resolver.task_type == "ps":
+        server.join()
+    own = f"/job:{resolver.task_type}/task:{resolver.task_id}"
+    chiefs = cluster.num_tasks("chief") if "chief" in cluster.jobs else 0
+    workers = cluster.num_tasks("worker") if "worker" in cluster.jobs else 0
+    return Place(
+        tf.train.replica_device_setter(cluster=cluster, worker_device=own),
+        server.target,
+        cluster.num_tasks("ps"),
+        resolver.task_id + (chiefs if resolver.task_type == "worker" else 0),
+        chiefs + workers,
+    )
 
 
 class Model(NamedTuple):
@@ -100,13 +138,15 @@ def build_model(
     sample_length: int,
     temperature: float,
     num_sampled: int,
+    shards: int,
 ) -> Model:
     """Describe the network, a training step and the writing of a text."""
     vocabulary = len(corpus.characters)
+    cut = tf.fixed_size_partitioner(shards)
     tokens = tf.placeholder(tf.int32, [None, None], name="tokens")
     targets = tf.placeholder(tf.int32, [None, None], name="targets")
     keep_prob = tf.placeholder_with_default(1.0, [], name="keep_prob")
-    embedding = tf.get_variable("embedding", [vocabulary, EMBEDDING_SIZE])
+    embedding = tf.get_variable("embedding", [vocabulary, EMBEDDING_SIZE], partitioner=cut)
     cell = tf.nn.rnn_cell.MultiRNNCell(
         [
             tf.nn.rnn_cell.DropoutWrapper(
@@ -117,13 +157,20 @@ def build_model(
     )
     # Zeros, unless the state of the piece before is fed in their place.
     initial_state = cell.zero_state(tf.shape(tokens)[0], tf.float32)
-    inputs = tf.nn.embedding_lookup(embedding, tokens)
+    inputs = tf.nn.embedding_lookup(embedding, tokens, partition_strategy="div")
     outputs, final_state = tf.nn.dynamic_rnn(cell, inputs, initial_state=initial_state)
-    weights = tf.get_variable("logits/weights", [vocabulary, hidden])
-    biases = tf.get_variable("logits/biases", [vocabulary], initializer=tf.zeros_initializer())
+    weights = tf.get_variable("logits/weights", [vocabulary, hidden], partitioner=cut)
+    biases = tf.get_variable(
+        "logits/biases", [vocabulary], initializer=tf.zeros_initializer(), partitioner=cut
+    )
 
     def to_logits(output: Any) -> Any:
-        return tf.tensordot(output, weights, [[len(output.shape) - 1], [1]]) + biases
+        """The logits of all words: each shard's where it lies."""
+        parts = []
+        for own, bias in zip(weights, biases, strict=True):
+            with tf.colocate_with(own.op):
+                parts.append(tf.tensordot(output, own, [[len(output.shape) - 1], [1]]) + bias)
+        return tf.concat(parts, -1)
 
     loss = tf.reduce_mean(
         tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=to_logits(outputs))
@@ -139,6 +186,7 @@ def build_model(
                 tf.reshape(outputs, [-1, hidden]),
                 num_sampled,
                 vocabulary,
+                partition_strategy="div",
             )
         )
     step = tf.train.get_or_create_global_step()
@@ -161,7 +209,8 @@ def build_model(
         else:
             drawn, emitted = draw(output), token
         finished = tf.fill([1], time >= sample_length)
-        return finished, tf.nn.embedding_lookup(embedding, drawn), state, emitted, drawn
+        fed = tf.nn.embedding_lookup(embedding, drawn, partition_strategy="div")
+        return finished, fed, state, emitted, drawn
 
     written, _, _ = tf.nn.raw_rnn(cell, write)
     sample = written.stack()[:, 0]
@@ -222,19 +271,21 @@ def train(
     batch_size: int,
     length: int,
     keep_prob: float,
+    place: Place,
 ) -> float:
-    """Go through the text `epochs` times; return the perplexity on what was held out."""
+    """Go through a worker's text `epochs` times; return the perplexity on what was held out."""
+    text = np.array_split(corpus.train, place.workers)[place.worker]
     held_out_batch = max(1, min(batch_size, (len(corpus.validation) - 1) // length))
     bar = progress_bar()
     task = None
     if bar is not None:
-        steps = epochs * count_pieces(corpus.train, batch_size, length)
+        steps = epochs * count_pieces(text, batch_size, length)
         task = bar.add_task("training", total=steps, status="")
         bar.start()
     held_out = math.nan
     try:
         for epoch in range(1, epochs + 1):
-            total, data = 0.0, pieces(corpus.train, batch_size, length)
+            total, data = 0.0, pieces(text, batch_size, length)
             for number, loss in enumerate(train_epoch(session, model, data, keep_prob), start=1):
                 total += loss
                 perplexity = math.exp(total / number)
@@ -263,11 +314,16 @@ def train(
 )
 @click.option("--words", is_flag=True, help="Read words in the place of characters.")
 @click.option(
+    "--softmax",
+    type=click.Choice(["full", "sampled"]),
+    help="Train against all characters or words, or against some that are sampled.",
+)
+@click.option(
     "--num-sampled",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Train against so many sampled characters or words; 0 for all.",
+    help=f"How many are sampled; 0 for {NUM_SAMPLED}, or all with the full softmax.",
 )
 @click.option("--epochs", type=click.IntRange(min=1), default=15, show_default=True)
 @click.option("--batch-size", type=click.IntRange(min=1), default=16, show_default=True)
@@ -308,6 +364,7 @@ def train(
 def main(
     text: Path,
     words: bool,
+    softmax: str | None,
     num_sampled: int,
     epochs: int,
     batch_size: int,
@@ -328,41 +385,52 @@ def main(
     except UnicodeDecodeError as error:
         raise click.ClickException(f"{text} is not a text in UTF-8: {error}") from error
     what = "words" if words else "characters"
-    steps = count_pieces(corpus.train, batch_size, length)
+    place = join_cluster()
+    steps = count_pieces(corpus.train, place.workers * batch_size, length)
     if steps < 1 or len(corpus.validation) <= length:
         raise click.ClickException(
             f"{text} has {len(corpus.train) + len(corpus.validation)} {what}, too few for "
             f"--batch-size {batch_size} and --length {length}; try smaller ones"
         )
     uniform = len(corpus.characters)
+    if softmax == "full" and num_sampled:
+        raise click.ClickException("--softmax full samples nothing: leave --num-sampled out")
+    if softmax == "sampled" and not num_sampled:
+        num_sampled = NUM_SAMPLED
     if num_sampled >= uniform:
         raise click.ClickException(f"--num-sampled must be less than {uniform}, all there are")
     print(
         f"{text.name}: {len(corpus.train)} {what} to learn from, {len(corpus.validation)} held "
         f"out; {uniform} different ones (guessing has perplexity {uniform})"
     )
-    tf.set_random_seed(seed)
-    model = build_model(
-        corpus,
-        hidden,
-        layers,
-        learning_rate,
-        decay,
-        steps,
-        clip_norm,
-        sample_length,
-        temperature,
-        num_sampled,
-    )
-    with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
+    with tf.device(place.devices):
+        tf.set_random_seed(seed)
+        model = build_model(
+            corpus,
+            hidden,
+            layers,
+            learning_rate,
+            decay,
+            steps * place.workers,
+            clip_norm,
+            sample_length,
+            temperature,
+            num_sampled,
+            place.servers,
+        )
+    with tf.train.MonitoredTrainingSession(
+        master=place.target, is_chief=place.worker == 0
+    ) as session:
         start = time.perf_counter()
-        perplexity = train(session, model, corpus, epochs, batch_size, length, keep_prob)
+        perplexity = train(session, model, corpus, epochs, batch_size, length, keep_prob, place)
         seconds = time.perf_counter() - start
         # A network at its very first character is at a loss, so it reads a little before.
         read = corpus.train[-PROMPT:]
         written = corpus.decode(session.run(model.sample, {model.tokens: read[None, :]}))
-    print(f"{epochs * steps} steps in {seconds:.1f} s")
+    tokens_read = epochs * steps * batch_size * length
+    print(
+        f"{epochs * steps} steps in {seconds:.1f} s, {tokens_read / seconds:,.0f} {what} a second"
+    )
     print(f"\n{written}\n")
     print(f"validation perplexity: {perplexity:.2f}")
     if not perplexity < uniform:

@@ -71,3 +71,14 @@ def test_the_layers_of_a_model_lie_on_different_processes():
     told = run_tasks(cluster_of(worker=2), "model_parallel.py", "--steps", "10")
     layers = "10 steps with layers on /job:worker/task:0, /job:worker/task:1"
     assert layers in told["worker0"] and told["worker1"] == ""
+
+
+@pytest.mark.parametrize("softmax", ["full", "sampled"])
+def test_a_language_model_has_its_words_on_two_parameter_servers(softmax):
+    options = ["--words", "--softmax", softmax, "--epochs", "1", "--hidden", "24"]
+    options += ["--batch-size", "16", "--length", "32", "--sample-length", "3"]
+    told = run_tasks(cluster_of(ps=2, worker=2), "language_model.py", *options)
+    for text in told.values():
+        assert "epoch 1/1: perplexity" in text and "words a second" in text
+        found = re.search(r"validation perplexity: (\d+\.\d+)\s*$", text)
+        assert found and float(found[1]) < 1542 / 2, text
