@@ -1,10 +1,12 @@
-"""Large embeddings and softmaxes over many classes, beside TensorFlow and PyTorch.
+"""Large embeddings and softmaxes over many classes, beside TensorFlow, PyTorch and Ray.
 
 `python -m benchmarks.embeddings` measures every row; `--rows tables` only some, `--quick` with
 fewer and shorter rounds. The results go to `benchmarks/results/embeddings.json`.
 """
 
 from __future__ import annotations
+
+from importlib.util import find_spec
 
 from benchmarks import command
 from benchmarks.interleaving import Spread
@@ -19,6 +21,7 @@ from benchmarks.trial import (
     speed_row,
     thread_notes,
 )
+from benchmarks.workloads.cluster_training import BATCH, WORKERS
 from benchmarks.workloads.sampled_softmax import EXAMPLES, LENGTH
 
 WORKLOADS = "benchmarks.workloads"
@@ -28,6 +31,8 @@ SHARDS = (1, 4)
 MAPPED_SIZES = (100, 1_000, 4_000)
 """Megabytes of the table; the optimizer's slot takes as much again."""
 FLAT = 1.2
+SERVERS = (1, 2, 4)
+MEGABYTES = (100, 1024, 4096)
 
 
 def tables(settings: Settings) -> list[Row]:
@@ -148,7 +153,102 @@ def mapped(settings: Settings) -> list[Row]:
     return rows
 
 
-ROWS = {"tables": tables, "mapped": mapped, "language_model": language_model}
+def sizes(settings: Settings) -> list[Row]:
+    """A sparse step on tables of growing size, over more and more parameter servers."""
+    rows = []
+    for servers in SERVERS:
+        found: dict[int, Outcome] = {}
+        for megabytes in MEGABYTES:
+            with Trial(settings, (SUBJECT, "tensorflow"), DEADLINE) as trial:
+                outcome = found[megabytes] = trial.measure(
+                    f"{WORKLOADS}.cluster:null_step",
+                    {"kind": "rows", "servers": servers, "megabytes": float(megabytes)},
+                )
+            rows.append(
+                speed_row(
+                    f"sparse_{servers}_{megabytes}",
+                    f"{servers} + 1: 32 rows of each shard of a table of {megabytes:,} MB",
+                    "ms",
+                    outcome,
+                    durations(outcome, MILLI),
+                    must_show="at least 5 times TensorFlow",
+                    at_least={"tensorflow": 5.0},
+                )
+            )
+        rows.append(_growth(servers, found))
+    return rows
+
+
+def _growth(servers: int, found: dict[int, Outcome]) -> Row:
+    """How much longer the slowest size takes than the smallest."""
+    times = {megabytes: durations(outcome, 1.0) for megabytes, outcome in found.items()}
+    smallest = times[MEGABYTES[0]]
+    growth = {
+        name: Spread.of([max(each[name].median for each in times.values()) / start.median])
+        for name, start in smallest.items()
+        if all(name in each for each in times.values())
+    }
+    sizes_named = " to ".join(f"{megabytes:,}" for megabytes in (MEGABYTES[0], MEGABYTES[-1]))
+    return Row(
+        name=f"sparse_{servers}_growth",
+        what=f"{servers} + 1: the same, the slowest of {sizes_named} MB over {MEGABYTES[0]} MB",
+        unit="times",
+        values=growth,
+        must_show="flat within 20 %",
+        passed=SUBJECT in growth and growth[SUBJECT].median <= FLAT,
+        measured=now(),
+    )
+
+
+def workers(settings: Settings) -> list[Row]:
+    """Asynchronous and synchronous training by three workers on one parameter server."""
+    rows = []
+    peers = ["tensorflow", *(["ray"] if find_spec("ray") is not None else [])]
+    for model, what in (
+        ("mlp", "perceptron 784-128-64-10, batches of 100"),
+        ("embedding", "embedding of 200,000 × 32, batches of 256 × 8 ids"),
+    ):
+        for synchronous in (False, True):
+            arguments = {"model": model, "synchronous": synchronous}
+            programs: dict[str, Program] = {
+                name: (
+                    f"{WORKLOADS}.cluster_training:training",
+                    {"frontend": settings.frontend(name), **arguments},
+                )
+                for name in (SUBJECT, "tensorflow")
+            }
+            if "ray" in peers:
+                programs["ray"] = (f"{WORKLOADS}.cluster_training_ray:training", arguments)
+            with Trial(settings, list(programs), DEADLINE) as trial:
+                outcome = trial.measure(programs)
+            kind = "synchronous" if synchronous else "asynchronous"
+            rates = {
+                name: measurement.wall.rate(WORKERS * BATCH[model])
+                for name, measurement in outcome.measurements.items()
+                if measurement.samples
+            }
+            rows.append(
+                speed_row(
+                    f"workers_{model}_{kind}",
+                    f"1 + {WORKERS}: {what}, {kind}",
+                    "examples/s",
+                    outcome,
+                    rates,
+                    must_show="ahead of TensorFlow and of actors of Ray",
+                    at_least=dict.fromkeys(peers, 1.0),
+                    notes=() if "ray" in peers else ("Ray is not installed",),
+                )
+            )
+    return rows
+
+
+ROWS = {
+    "tables": tables,
+    "mapped": mapped,
+    "language_model": language_model,
+    "sizes": sizes,
+    "workers": workers,
+}
 
 if __name__ == "__main__":
     command.run(

@@ -17,6 +17,7 @@ CONTENDERS = {
     "jax": "JAX",
     "pytorch": "PyTorch",
     "torch.compile": "torch.compile",
+    "ray": "Ray",
 }
 """The contenders that have a column, with the names that readers know."""
 

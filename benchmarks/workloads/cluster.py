@@ -29,7 +29,16 @@ BATCH = 100
 class Cluster:
     """The other tasks of a cluster, as processes."""
 
-    def __init__(self, frontend: str, servers: int, workers: int, program: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        frontend: str,
+        servers: int,
+        workers: int,
+        program: dict[str, Any],
+        module: str = __name__,
+    ) -> None:
+        """`module` is run for each of them."""
+        self._module = module
         addresses = free_addresses(servers + workers)
         self.spec = {"ps": addresses[:servers], "worker": addresses[servers:]}
         self._processes = []
@@ -41,7 +50,7 @@ class Cluster:
 
     def _start(self, task: dict[str, Any]) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", __name__, json.dumps({**task, "spec": self.spec})],
+            [sys.executable, "-m", self._module, json.dumps({**task, "spec": self.spec})],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
