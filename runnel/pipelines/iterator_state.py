@@ -125,6 +125,9 @@ class IteratorState:
 
             self._run.check = both
             element = self._traversal.next()
+        except RuntimeError:
+            self._require()  # threads that were ended meanwhile take no more work
+            raise
         finally:
             self._lock.release()
             INPUT_TIMES.add_wait(time.perf_counter() - start)

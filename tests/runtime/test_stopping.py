@@ -380,6 +380,28 @@ def endless():
     return start, tf.while_loop(lambda a: a < 1.0, lambda a: a * 0.5, [start])
 
 
+@MODES_AND_STOPS
+@pytest.mark.parametrize("parallel", [None, 2], ids=["on its thread", "on others"])
+def test_a_function_of_a_dataset_that_does_not_end_is_stopped(mode, stop, parallel):
+    def endless(i):
+        return tf.while_loop(lambda k: k < limit, lambda k: k + 1, [i])
+
+    limit = tf.Variable(0, dtype=tf.int64)
+    dataset = tf.data.Dataset.range(3).map(endless, num_parallel_calls=parallel)
+    iterator = tf.data.make_initializable_iterator(dataset)
+    element = iterator.get_next()
+    with session(mode) as sess:
+        sess.run(limit.initializer)
+        sess.run(iterator.initializer)
+        assert sess.run(element) == 0
+        sess.run(limit.assign(1 << 60))
+        sess.run(iterator.initializer)
+        with soon():
+            STOPS[stop](sess, element, {})
+        if stop != "close":
+            sess.run(limit.assign(7))
+
+
 def test_a_callable_takes_a_deadline():
     start, loop = endless()
     with session("compiled") as sess:

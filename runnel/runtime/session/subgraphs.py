@@ -25,7 +25,7 @@ class Subgraph:
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         steps = self._steps
-        context = steps.begin()
+        context = steps.begin_inside()
         try:
             found = self._plan.run([np.asarray(value) for value in values], context)
         finally:
@@ -49,7 +49,7 @@ class Subgraph:
             SeparateRows(column) if isinstance(column, list) else StackedRows(column)
             for column in columns
         ]
-        context = self._steps.begin()
+        context = self._steps.begin_inside()
         try:
             found = run([*fed, *map(np.asarray, shared)], count, context)
         except RowsTooLarge:

@@ -109,6 +109,8 @@ class StepContext:
     """Cells of random streams that the step has moved on, from where and to where."""
     on_arrival: Callable[[], None] | None = None
     """Called when the step may go on, from any thread, where no thread sleeps for it."""
+    inner: StepContext | None = None
+    """The step that an operation of this one runs, or ran last."""
     _arrived: deque[NodeWaiter] | None = None
     _wake: Any = None
 
@@ -130,6 +132,8 @@ class StepContext:
         """Ends the step: it fails with a CancelledError that says ``why``."""
         self.cancelled = why
         self.rouse()
+        if self.inner is not None:
+            self.inner.cancel(why)
 
     def arrived(self, waiter: NodeWaiter) -> None:
         """Takes note of a result."""
@@ -341,6 +345,20 @@ class RunningSteps:
         self._running[context.id] = context
         if self._closed is not None:  # after the step can be seen: closing misses none
             context.cancel(self._closed)
+        return context
+
+    def begin_inside(self) -> StepContext:
+        """A step that an operation of another one runs: it has to stop when that one has to.
+
+        The other one is what this thread began last. A thread that works ahead of steps has none.
+        """
+        thread = threading.get_ident()
+        outer = next((c for c in reversed(self.running()) if c.thread == thread), None)
+        context = self.begin(None if outer is None else outer.deadline)
+        if outer is not None:
+            outer.inner = context
+            if outer.cancelled is not None:  # after the step can be seen: cancelling misses none
+                context.cancel(outer.cancelled)
         return context
 
     def end(self, context: StepContext) -> None:
