@@ -67,6 +67,19 @@ class ArrayState:
             self.values[index] = value
         self.shapes[index] = np.shape(value)
 
+    def fill(self, rows: Any) -> bool:
+        """Writes all elements at once; False when this is not the first that is written."""
+        count = len(rows)
+        if self.sums or len(self.values) not in ({0, count} if self.dynamic else {count}):
+            return False
+        shape = np.shape(rows)[1:]
+        if self.shapes.count(None) < len(self.shapes) or not compatible_dims(shape, self.dims):
+            return False
+        if self.alike and count:
+            self.dims = shape
+        self.values, self.shapes = list(rows), [shape] * count
+        return True
+
     def read(self, index: int) -> Any:
         if not 0 <= index < len(self.values):
             raise _invalid(
@@ -292,6 +305,8 @@ def _(xp, array, indices, value, flow):
         raise _invalid(
             f"Expected len(indices) == values.shape[0], but saw: {len(indices)} vs. {len(value)}"
         )
+    if np.array_equal(indices, np.arange(len(indices))) and _open(array).fill(value):
+        return FLOW
     for index, row in zip(indices, value, strict=True):
         _open(array).write(int(index), row)
     return FLOW
