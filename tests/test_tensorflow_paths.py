@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -58,6 +60,19 @@ def test_inner_modules_are_imported_in_every_way():
     assert array_ops.shape is tf.shape
     assert rnn_cell_impl.LSTMCell is LSTMCell is tf.nn.rnn_cell.LSTMCell
     assert tf.python.ops.array_ops is array_ops
+
+
+def test_programs_may_have_runnel_under_tensorflows_name():
+    """In a process of its own, whose modules have that name from then on."""
+    code = (
+        "import sys, runnel; sys.modules['tensorflow'] = runnel\n"
+        "import tensorflow as tf, tensorflow.contrib.slim as slim\n"
+        "from tensorflow.python.framework import ops\n"
+        "from tensorflow.examples.tutorials.mnist import input_data\n"
+        "assert ops.Tensor is tf.Tensor is runnel.Tensor\n"
+        "assert slim.conv2d is tf.contrib.layers.conv2d\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
 def test_a_name_that_is_not_there_says_where_the_names_are():

@@ -10,8 +10,6 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-_PACKAGE = "runnel.python"
-
 # Where the names of a module are; the first that has one answers. "" is tf itself.
 _ARRAYS = ("", "math", "linalg", "nn")
 _TRAINING = ("train", "summary", "")
@@ -158,6 +156,13 @@ def _found(where: str, name: str) -> Any:
     return getattr(found, name)
 
 
+def _inside(fullname: str) -> str:
+    """The name of a module inside ``runnel.python``, under whatever name runnel is imported."""
+    root, _, inside = fullname.partition(".python.")
+    package = sys.modules.get(root)
+    return inside if getattr(package, "__name__", None) == "runnel" else ""
+
+
 class InnerModules(MetaPathFinder, Loader):
     """Makes the modules of the table, and the packages that they are in, when they are imported."""
 
@@ -168,8 +173,7 @@ class InnerModules(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        inside = fullname.removeprefix(_PACKAGE + ".")
-        if inside == fullname or inside not in self._packages:
+        if _inside(fullname) not in self._packages:
             return None
         return ModuleSpec(fullname, self, is_package=True)
 
@@ -177,7 +181,7 @@ class InnerModules(MetaPathFinder, Loader):
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        inside = module.__name__.removeprefix(_PACKAGE + ".")
+        inside = _inside(module.__name__)
         namespaces = _MODULES.get(inside, ())
 
         def find(name: str) -> Any:
