@@ -74,6 +74,8 @@ _SHARE = 0.25
 _STALL_SECONDS = 0.1
 """For how long the machine may have held up one run of a segment."""
 _LARGE_TABLE_BYTES = 1 << 20
+_PRODUCTS = ("MatMul", "BatchMatMul", "Einsum", "SparseMatMul")
+"""How the names of operations begin that make a segment worth compiling, whatever it updates."""
 _TRIAL_RUNS = 10
 """The runs of a new executable after which it is compared with the interpreter."""
 _SLOWER = 1.25
@@ -173,6 +175,10 @@ class SegmentRunner:
             stack = partial(stacked, self._code, program, access, self._device)
         self._interpreted = InterpretedSegment(self._code, state, self._first, passes_state, stack)
         self._row_cells = [task.cell(variable) for variable in updated_by_rows(self._code)]
+        self._only_updates = not is_whole and not any(
+            node.op_def.heavy or node.op_def.name.startswith(_PRODUCTS)
+            for node in nested_nodes(segment.nodes)
+        )
         self._has_branches = any(structure_of(node) is not None for node in segment.nodes)
         self._may_lack_value = self._has_branches or bool(state.optional)
         loads = [(cell, variable) for cell, _, variable, _ in state.loads]
@@ -415,11 +421,13 @@ class SegmentRunner:
 
         A segment that updates rows for ever other shapes (those of a shard that each step needs) is
         not compiled for all of them, and a table that goes from tier to tier is copied each time.
-        So what reads such a table is interpreted too.
+        So what reads such a table is interpreted too. Nor is one that only makes updates, of what
+        others have computed: on a parameter server steps of several workers read the table
+        meanwhile, and a compiled update of what is being read makes a copy of it.
         """
         if self.is_heavy or self._must_compile():
             return False
-        if self._row_cells and self._variants.meet_several:
+        if self._row_cells and (self._variants.meet_several or self._only_updates):
             for cell in self._row_cells:
                 if getattr(cell.value, "nbytes", 0) >= _LARGE_TABLE_BYTES:
                     cell.by_rows = True

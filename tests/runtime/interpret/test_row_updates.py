@@ -206,3 +206,20 @@ def test_tables_stay_where_their_rows_change_when_each_step_has_other_shapes():
         before = [cell.value.ctypes.data for cell in cells]
         sess.run(train, {ids: rng.integers(0, ROWS, 500)})
         assert [cell.value.ctypes.data for cell in cells] == before
+
+
+@pytest.mark.parametrize("product", [False, True])
+def test_a_part_that_only_updates_a_large_table_leaves_it_where_rows_are_set(product):
+    table = tf.get_variable("table", initializer=np.zeros((ROWS, WIDTH), np.float32))
+    given = tf.placeholder(tf.float32, [4, WIDTH])
+    rows = tf.py_func(lambda x: x, [given], tf.float32)  # the host cuts the step
+    rows.set_shape([4, WIDTH])
+    if product:
+        rows = tf.matmul(rows, tf.eye(WIDTH))
+    update = tf.scatter_sub(table, [1, 2, 3, 3], rows)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        for _ in range(3):
+            sess.run(update.op, {given: np.ones((4, WIDTH), np.float32)})
+        assert sess.run(table)[3, 0] == -6
+        assert sess._backend.task.cell(table.op).by_rows is not product
