@@ -8,6 +8,7 @@ registered by whoever has them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from importlib import import_module
 from typing import Any, Protocol
 
 from runnel.graph import errors
@@ -134,12 +135,10 @@ def _first_given(*values: Any) -> Any:
 Open = Callable[[str, Graph, Any, SessionOptions], Backend]
 Reset = Callable[[str, Sequence[str], Any], None]
 
-_elsewhere: dict[str, Callable[[], tuple[Open, Reset]]] = {}
-
-
-def register_target(scheme: str, load: Callable[[], tuple[Open, Reset]]) -> None:
-    """Declares who opens sessions on targets ``scheme://...``, and resets their containers."""
-    _elsewhere[scheme] = load
+# Named here and not by who loads it: a session may be made before anything else of a cluster.
+_elsewhere: dict[str, Callable[[], tuple[Open, Reset]]] = {
+    "grpc": lambda: import_module("runnel.distributed.targets").load()
+}
 
 
 def open_backend(target: str, graph: Graph, config: Any, options: SessionOptions) -> Backend:
