@@ -446,6 +446,7 @@ _declare_families(
     "runnel.ops.parsing.feature_kinds",
     "runnel.ops.parsing.parse_example",
     "runnel.ops.parsing.parse_sequence_example",
+    "runnel.ops.decompositions",
     "runnel.ops.qr",
     "runnel.ops.queues.accumulators",
     "runnel.ops.sampling.random_gamma",
@@ -613,6 +614,8 @@ _LAZY_NAMES = {
         "parse_single_example",
     ),
     "runnel.ops.parsing.parse_sequence_example": ("parse_single_sequence_example",),
+    "runnel.ops.decompositions": ("self_adjoint_eig", "self_adjoint_eigvals", "svd"),
+    "runnel.ops.matrix_functions": ("cholesky_solve", "matrix_solve_ls"),
     "runnel.ops.qr": ("qr",),
     "runnel.ops.queues.accumulators": (
         "ConditionalAccumulator",

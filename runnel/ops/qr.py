@@ -8,7 +8,11 @@ import numpy as np
 
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import register_op
+from runnel.ops.band import matrix_band_part
 from runnel.ops.blas_threads import with_threads_for
+from runnel.ops.linear_algebra import matrix_triangular_solve
+from runnel.ops.matmul import matmul
+from runnel.ops.transposition import matrix_transpose
 
 qr_op = register_op(
     "Qr",
@@ -42,6 +46,27 @@ def _(xp, matrix, *, full_matrices):
     else:
         q, r = xp.linalg.qr(wide, mode=mode)
     return q.astype(matrix.dtype), r.astype(matrix.dtype)
+
+
+@qr_op.gradient
+def _(op, grad_q, grad_r):
+    q, r = op.outputs
+    rows, columns = (None, None) if r.dims is None else r.dims[-2:]
+    if q.dtype.is_complex or rows is None or rows != columns:
+        raise NotImplementedError(
+            "The gradient of tf.qr is known for real matrices of known size that have no more "
+            "columns than rows, with full_matrices=False"
+        )
+    turned_q = matmul(q, grad_q, adjoint_a=True)
+    turned_r = matmul(r, grad_r, adjoint_b=True)
+    both = turned_q - matrix_transpose(turned_q) + turned_r - matrix_transpose(turned_r)
+    inside = grad_r + _right_solved(matrix_band_part(both, -1, 0), r)
+    return matmul(q, inside) + _right_solved(grad_q - matmul(q, turned_q), r)
+
+
+def _right_solved(x: Tensor, r: Tensor) -> Tensor:
+    """``x`` times the inverse of the transpose of ``r``."""
+    return matrix_transpose(matrix_triangular_solve(r, matrix_transpose(x), lower=False))
 
 
 def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> tuple[Tensor, Tensor]:  # noqa: A002

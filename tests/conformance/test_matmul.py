@@ -199,6 +199,23 @@ def test_linear_algebra():
     compare(build, square, rhs, rtol=1e-8, atol=1e-9)
 
 
+def test_decompositions():
+    square, tall = positive_definite(2, 3, 3), normal(2, 5, 3)
+
+    def build(tf, a, b):
+        e, v = tf.self_adjoint_eig(a)
+        s, left, right = tf.svd(b)
+        q, r = tf.qr(b)
+        return [
+            *(e, tf.square(v), tf.self_adjoint_eigvals(a), s, tf.svd(b, compute_uv=False)),
+            *(tf.square(left), tf.square(right), tf.square(q), tf.square(r)),
+            *(tf.linalg.logdet(a), tf.linalg.pinv(b), tf.linalg.adjoint(b)),
+            *(tf.matrix_solve_ls(b, b[..., :1]), tf.matrix_solve_ls(b, b, l2_regularizer=0.3)),
+        ]
+
+    compare(build, square, tall, order=1, rtol=1e-6, atol=1e-7)
+
+
 def test_complex_linear_algebra():
     re, im = positive_definite(3, 3), np.triu(normal(3, 3), 1)
     im = im - im.T
