@@ -101,8 +101,9 @@ class BarrierState:
     def take_many(self, count: int, allow_small_batch: bool, waiter: Waiter) -> Any:
         """Takes ``count`` complete elements: their places, their keys and their components."""
         with self._lock:
-            coming = self._ready.size() + len(self._incomplete)
-            if self.is_closed and coming < count and not (allow_small_batch and coming):
+            # Who takes fewer is not kept waiting for elements that may never be complete.
+            coming = self._ready.size() + (0 if allow_small_batch else len(self._incomplete))
+            if self.is_closed and coming < (min(count, 1) if allow_small_batch else count):
                 raise OutOfRangeError(
                     None,
                     None,
@@ -119,7 +120,9 @@ class BarrierState:
             self.is_closed = True
             if cancel_pending:
                 self._incomplete.clear()
-            if not self._incomplete:
+            if self._incomplete:
+                self._ready.end_soon()
+            else:
                 self._ready.close(True, self._nobody)
 
     def ready_size(self) -> int:

@@ -65,7 +65,7 @@ class Queue:
         self.shapes = None if shapes is None else tuple(shapes)
         self.minimum = minimum
         self.pads = pads
-        self.is_closed = False
+        self.is_closed = self.is_ending = False
         self._room = capacity if capacity >= 0 else 1 << 62
         self._elements = elements
         self._buffers = Buffers()
@@ -168,6 +168,12 @@ class Queue:
             self._advance(waiter)
             outcome = self._outcome
         return self._result(outcome, waiter)
+
+    def end_soon(self) -> None:
+        """Gives who takes up to some elements what there is: more may come only because of that."""
+        with self._lock:
+            self.is_ending = True
+            self._advance(None)
 
     def size(self) -> int:
         """How many elements there are."""
@@ -302,7 +308,7 @@ class Queue:
         if count > 0:
             request.taken += elements.take(count)
             request.missing -= count
-        if request.missing:
+        if request.missing and not (self.is_ending and request.up_to and request.taken):
             return None
         runs = request.taken
         if not request.many:

@@ -45,11 +45,24 @@ def test_a_closed_barrier_completes_what_it_has():
     with pytest.raises(tf.errors.CancelledError, match="brand new key"):
         b.insert_many(0, [b"k3"], np.array([3]))
     b.insert_many(1, [b"k1"], strings("a"))
-    small = start(b.take_many, 5, True)
     assert start(b.take_many, 3, False).result() == ("failed", tf.errors.OutOfRangeError)
+    # As TensorFlow does: who takes fewer gets what is complete, and does not wait for the rest.
+    assert done(start(b.take_many, 5, True))[1] == [b"k1"]
+    assert start(b.take_many, 5, True).result() == ("failed", tf.errors.OutOfRangeError)
     b.insert_many(1, [b"k2"], strings("b"))
-    assert done(small)[1] == [b"k1", b"k2"]
+    assert done(start(b.take_many, 5, True))[1] == [b"k2"]
     assert start(b.take_many, 1, True).result() == ("failed", tf.errors.OutOfRangeError)
+
+
+def test_who_takes_up_to_some_when_the_barrier_is_closed_gets_what_is_complete():
+    b = barrier()
+    b.insert_many(0, [b"k1", b"k2"], np.array([1, 2]))
+    b.insert_many(1, [b"k1"], strings("a"))
+    small = start(b.take_many, 5, True)
+    b.close(False)
+    assert done(small)[1] == [b"k1"]
+    b.insert_many(1, [b"k2"], strings("b"))
+    assert done(start(b.take_many, 1, False))[1] == [b"k2"]
 
 
 def test_closing_at_once_drops_what_is_not_complete():

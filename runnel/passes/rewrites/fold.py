@@ -15,6 +15,8 @@ _MAX_ELEMENTS = 1 << 14
 def fold_constants(program: Program) -> Program:
     """The program with nodes of constant inputs replaced by their values."""
     constants: dict[int, np.ndarray] = {}
+    awaited: dict[int, tuple[Node, ...]] = {}
+    """What has to run before whoever uses a constant: it was computed from one that waits."""
     const_def = get_op_def("Const")
     nodes: list[Node] = []
     moved: dict[Node, Node] = {}
@@ -26,6 +28,8 @@ def fold_constants(program: Program) -> Program:
             moved[original] = node
         if node.op_def.name == "Const":
             constants[node.outputs[0]] = node.attrs["value"]
+            if node.control:
+                awaited[node.outputs[0]] = node.control
             nodes.append(node)
             continue
         value = _fold(program, node, constants)
@@ -36,7 +40,13 @@ def fold_constants(program: Program) -> Program:
         constants[number] = value
         program.infos[number] = ValueInfo(program.infos[number].dtype, value.shape)
         attrs = {"value": value, "dtype": program.infos[number].dtype}
-        folded = Node(node.op, const_def, (), node.outputs, node.control, attrs)
+        control = node.control
+        if awaited:
+            before = [c for value in node.inputs for c in awaited.get(value, ())]
+            control = tuple(dict.fromkeys([*control, *before]))
+        if control:
+            awaited[number] = control
+        folded = Node(node.op, const_def, (), node.outputs, control, attrs)
         moved[original] = folded
         nodes.append(folded)
     return Program(nodes, program.feeds, program.fetches, program.infos)
