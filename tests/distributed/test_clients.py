@@ -55,13 +55,16 @@ def channel_to(server: Any, **options: int) -> grpc.Channel:
     )
 
 
-def call(channel: grpc.Channel, name: str, request: Any, reply: Any, **more: Any) -> Any:
-    method = channel.unary_unary(
+def method(channel: grpc.Channel, name: str, reply: Any) -> Any:
+    return channel.unary_unary(
         f"/{SERVICE}/{name}",
         request_serializer=lambda message: message.SerializeToString(),
         response_deserializer=reply.FromString,
     )
-    return method(request, **more)
+
+
+def call(channel: grpc.Channel, name: str, request: Any, reply: Any, **more: Any) -> Any:
+    return method(channel, name, reply)(request, **more)
 
 
 def attach(channel: grpc.Channel, session: int) -> Any:
@@ -137,10 +140,11 @@ def test_a_quiet_client_may_ask_often_whether_the_server_lives(server):
 
 
 def test_a_session_whose_client_has_given_up_waiting_is_not_kept(monkeypatch):
-    given_up = threading.Event()
+    begun, given_up = threading.Event(), threading.Event()
     meet = SessionTasks.meet_reachable
 
     def meet_late(tasks: SessionTasks) -> None:
+        begun.set()
         assert given_up.wait(60)
         meet(tasks)
 
@@ -161,9 +165,10 @@ def test_a_session_whose_client_has_given_up_waiting_is_not_kept(monkeypatch):
         service._close = noted
         with channel_to(first) as channel:
             request = messages.CreateSessionRequest(version=VERSION)
-            with pytest.raises(grpc.RpcError) as raised:
-                call(channel, "CreateSession", request, messages.CreateSessionReply, timeout=1)
-            assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+            create = method(channel, "CreateSession", messages.CreateSessionReply)
+            calling = create.future(request, timeout=5)
+            assert begun.wait(60)
+            assert calling.code() == grpc.StatusCode.DEADLINE_EXCEEDED  # waits; both sides see it
             given_up.set()
             assert created.wait(60)
         assert not service._sessions

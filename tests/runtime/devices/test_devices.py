@@ -337,7 +337,9 @@ def test_a_step_that_cannot_fit_is_refused_before_it_changes_anything(cpus):
 
 def test_a_device_that_runs_out_of_memory_says_what_is_lost(monkeypatch):
     """As if XLA had not known beforehand: the variable was being updated in place."""
-    monkeypatch.setattr("runnel.runtime.segment.tiers.require_memory", lambda *args: None)
+    monkeypatch.setattr(
+        "runnel.runtime.segment.segment_compiler.require_memory", lambda *args: None
+    )
     x = tf.placeholder(tf.float32, [])
     with tf.device("/cpu:1"):
         v = tf.Variable(tf.zeros([2]), name="v")
