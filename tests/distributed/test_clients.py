@@ -16,7 +16,7 @@ import runnel as tf
 from runnel.distributed import client_values, remote
 from runnel.distributed.protocol import client_pb2 as messages
 from runnel.distributed.remote import RemoteBackend, status
-from runnel.distributed.service import SERVICE, VERSION
+from runnel.distributed.service import SERVICE, VERSION, ClientService
 from runnel.distributed.session_tasks import SessionTasks
 from runnel.runtime.session import session as sessions
 from tests.distributed.clusters import cluster_of, free_addresses, servers
@@ -55,16 +55,13 @@ def channel_to(server: Any, **options: int) -> grpc.Channel:
     )
 
 
-def method(channel: grpc.Channel, name: str, reply: Any) -> Any:
-    return channel.unary_unary(
+def call(channel: grpc.Channel, name: str, request: Any, reply: Any, **more: Any) -> Any:
+    method = channel.unary_unary(
         f"/{SERVICE}/{name}",
         request_serializer=lambda message: message.SerializeToString(),
         response_deserializer=reply.FromString,
     )
-
-
-def call(channel: grpc.Channel, name: str, request: Any, reply: Any, **more: Any) -> Any:
-    return method(channel, name, reply)(request, **more)
+    return method(request, **more)
 
 
 def attach(channel: grpc.Channel, session: int) -> Any:
@@ -140,14 +137,20 @@ def test_a_quiet_client_may_ask_often_whether_the_server_lives(server):
 
 
 def test_a_session_whose_client_has_given_up_waiting_is_not_kept(monkeypatch):
-    begun, given_up = threading.Event(), threading.Event()
-    meet = SessionTasks.meet_reachable
+    calls: list[Any] = []
+    create, meet = ClientService._create, SessionTasks.meet_reachable
+
+    def create_noted(service: ClientService, request: Any, context: Any) -> Any:
+        calls.append(context)
+        return create(service, request, context)
 
     def meet_late(tasks: SessionTasks) -> None:
-        begun.set()
-        assert given_up.wait(60)
+        looked = threading.Event()
+        while calls[0].is_active():  # until the client is seen to have given up
+            looked.wait(0.01)
         meet(tasks)
 
+    monkeypatch.setattr(ClientService, "_create", create_noted)
     monkeypatch.setattr(SessionTasks, "meet_reachable", meet_late)
     first = tf.train.Server(cluster_of(worker=1), "worker", 0)
     try:
@@ -165,11 +168,9 @@ def test_a_session_whose_client_has_given_up_waiting_is_not_kept(monkeypatch):
         service._close = noted
         with channel_to(first) as channel:
             request = messages.CreateSessionRequest(version=VERSION)
-            create = method(channel, "CreateSession", messages.CreateSessionReply)
-            calling = create.future(request, timeout=5)
-            assert begun.wait(60)
-            assert calling.code() == grpc.StatusCode.DEADLINE_EXCEEDED  # waits; both sides see it
-            given_up.set()
+            with pytest.raises(grpc.RpcError) as raised:
+                call(channel, "CreateSession", request, messages.CreateSessionReply, timeout=3)
+            assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
             assert created.wait(60)
         assert not service._sessions
         assert not first.masters
