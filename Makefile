@@ -51,6 +51,9 @@ MEASURING   := $(PEER_VENV)/.installed-benchmarks
 PYTEST := -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_FLAGS)
 PIP    := -m pip --disable-pip-version-check install --quiet
 
+# An environment with pip in it: one whose making was interrupted is made again.
+make-environment = $(1)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(1)
+
 # The first of the given versions of Python that is here; pyenv's need not be on the PATH.
 find-python = $(shell for version in $(1); do \
   for python in $(HOME)/.pyenv/versions/$$version.*/bin/python$$version python$$version; do \
@@ -105,7 +108,7 @@ test-newest: ## The newest Python that is here, with today's JAX, NumPy and the 
 
 core-tests: check-python
 	@echo 'Installing runnel into $(VENV)'
-	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	@$(call make-environment,$(VENV))
 	@$(VENV)/bin/python $(PIP) $(INSTALL_FLAGS) --editable '.[dev]'
 	$(VENV)/bin/python $(PYTEST) $(CORE_TESTS) $(addprefix --ignore=,$(CORE_IGNORED))
 
@@ -161,7 +164,7 @@ check-python:
 # Order-only: the check runs first, but does not make an up-to-date environment stale.
 $(RUNTIME): pyproject.toml setup.py | check-python
 	@echo 'Installing runnel into $(VENV) (a minute or two, only when pyproject.toml changed)'
-	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	@$(call make-environment,$(VENV))
 	@$(VENV)/bin/python $(PIP) --editable .
 	@$(VENV)/bin/python -m runnel.native
 	@touch $@
@@ -185,7 +188,7 @@ $(LINTING): requirements/lint.txt requirements/typed.txt | check-python
 
 $(CONFORMING): pyproject.toml setup.py | check-python
 	@echo 'Installing runnel and TensorFlow into $(PEER_VENV) (a few minutes, only when pyproject.toml changed)'
-	@test -x $(PEER_VENV)/bin/python || $(PYTHON) -m venv $(PEER_VENV)
+	@$(call make-environment,$(PEER_VENV))
 	@$(PEER_VENV)/bin/python $(PIP) --editable '.[dev,conformance]'
 	@touch $@
 
