@@ -251,10 +251,21 @@ class Server:
         channel.send(envelope, values, wait)
 
     def _ship(
-        self, task: str, address: str, envelope: Envelope, values: list[Any], wait: bool
+        self,
+        task: str,
+        address: str,
+        envelope: Envelope,
+        values: list[Any],
+        wait: bool,
+        dials: bool = True,
     ) -> None:
-        known = self.addresses.get(task, address)
-        self.peers.channel(task, known or address, self.peers.deadline).send(envelope, values, wait)
+        channel = self.peers.known(task)
+        if channel is None:
+            if not dials:
+                raise errors.UnavailableError(None, None, f"{task} is not connected")
+            known = self.addresses.get(task, address)
+            channel = self.peers.channel(task, known or address, self.peers.deadline)
+        channel.send(envelope, values, wait)
 
     def _lost(self, channel: Any, error: Exception) -> None:
         for number, asked in list(self._questions.items()):

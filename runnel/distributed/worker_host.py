@@ -43,7 +43,7 @@ logger = logging.getLogger("runnel")
 
 INLINE_SECONDS = 0.005
 """A part that takes less runs on the thread that reads from the network."""
-_GRACE = 1.0
+_GRACE = 5.0
 """Seconds that parts have to end by themselves when their task is stopped."""
 
 
@@ -55,9 +55,12 @@ class WorkerHost:
         task: str,
         devices: SessionDevices,
         say: Callable[[Any, Envelope, Sequence[Any], bool], None],
-        ship: Callable[[str, str, Envelope, list[Any], bool], None],
+        ship: Callable[..., None],
     ) -> None:
-        """``ship(task, address, envelope, values, wait)`` sends to a task of a name."""
+        """``ship(task, address, envelope, values, wait)`` sends to a task of a name.
+
+        With ``dials=False`` it fails at once if the task has to be dialled.
+        """
         self.task = task
         self.devices = devices
         self.state = TaskState()
@@ -109,7 +112,9 @@ class WorkerHost:
         def post(task: str, key: str, value: Any) -> None:
             envelope = Envelope()
             envelope.bundle.values.add(key=key)  # of no session: groups outlive them
-            self._ship_to(task, "", envelope, [value], False)
+            # Who cannot be reached knows by itself that a group is over.
+            dials = not key.startswith(("over ", "leave "))
+            self._ship_to(task, "", envelope, [value], False, dials=dials)
 
         self.state.resources.collectives.connect(self.task, leader, post)
 

@@ -3,7 +3,7 @@
 Every worker has the variables itself and applies the same mean of all workers' gradients to them,
 so they stay equal bit for bit. Large gradients travel as they are, the others together, one array
 for each type. A variable that lies on another task, a large embedding on parameter servers, is
-shared instead: each worker applies its own part of the mean to it.
+shared instead: each worker applies its own part of the mean to it, when all have computed theirs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from runnel.graph.device import parsed_device
-from runnel.graph.graph import get_default_graph, name_scope
+from runnel.graph.graph import control_dependencies, get_default_graph, name_scope
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation, Tensor
 from runnel.ops import control
@@ -79,26 +79,32 @@ class CollectiveOptimizer(Optimizer):
             raise ValueError("Must supply at least one variable with a gradient")
         with name_scope(name, self._name):
             found: list[Any] = [None] * len(pairs)
-            together: dict[Any, list[int]] = {}
-            for place, (grad, variable) in enumerate(pairs):
-                if _is_shared(variable):
-                    found[place] = self._own_part(grad)
-                elif isinstance(grad, IndexedSlices):
-                    found[place] = self._rows_of_all(grad)
-                else:
-                    alone = place if _is_large(grad) else None
-                    together.setdefault((grad.dtype, alone), []).append(place)
-            for places in together.values():
-                means = self._means([pairs[place][0] for place in places])
-                for place, mean in zip(places, means, strict=True):
-                    found[place] = mean
-            own = [place for place, (_, variable) in enumerate(pairs) if not _is_shared(variable)]
+            shared = [place for place, (_, variable) in enumerate(pairs) if _is_shared(variable)]
+            for place in shared:
+                found[place] = self._own_part(pairs[place][0])
+            # The others' parts arrive when they have read what is shared: it may change then.
+            with control_dependencies([_values_of(found[place]) for place in shared]):
+                self._exchange(pairs, found)
             # A step that fails before all have arrived changes no variable.
-            arrived = control.tuple([found[place] for place in own]) if own else []
-            for place, mean in zip(own, arrived, strict=True):
-                found[place] = mean
+            found = control.tuple(found)
         applied = [(grad, variable) for grad, (_, variable) in zip(found, pairs, strict=True)]
         return self._opt.apply_gradients(applied, global_step, name)
+
+    def _exchange(self, pairs: list[tuple[Any, Any]], found: list[Any]) -> None:
+        """Fills in the means of the gradients that are not in ``found`` yet."""
+        together: dict[Any, list[int]] = {}
+        for place, (grad, _) in enumerate(pairs):
+            if found[place] is not None:
+                continue
+            if isinstance(grad, IndexedSlices):
+                found[place] = self._rows_of_all(grad)
+            else:
+                alone = place if _is_large(grad) else None
+                together.setdefault((grad.dtype, alone), []).append(place)
+        for places in together.values():
+            means = self._means([pairs[place][0] for place in places])
+            for place, mean in zip(places, means, strict=True):
+                found[place] = mean
 
     def _means(self, grads: list[Tensor]) -> list[Tensor]:
         """The means of gradients of one type, which travel as one array."""
@@ -164,6 +170,10 @@ class _EqualBeginning(SessionRunHook):
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         session.run(self._equal)
+
+
+def _values_of(grad: Any) -> Tensor:
+    return grad.values if isinstance(grad, IndexedSlices) else grad
 
 
 def _is_large(grad: Tensor) -> bool:

@@ -326,7 +326,7 @@ def test_the_step_that_has_a_task_end_does_not_fail_for_it(monkeypatch):
             if arguments[1].WhichOneof("content") == "ended":
                 # The task sees what was enqueued, and ends, before the step's end is told.
                 threading.Thread(target=stop).start()
-                stopped.wait(0.3)
+                stopped.wait(0.2)
             say(*arguments)
 
         monkeypatch.setattr(ps.host, "_say", say_late)
