@@ -111,6 +111,9 @@ from runnel.graph.sparse_tensor import (
     convert_to_tensor_or_sparse_tensor,
 )
 from runnel.graph.tensor_proto import make_ndarray, make_tensor_proto
+from runnel.lazy_names import FAMILIES as _FAMILIES
+from runnel.lazy_names import MODULES as _LAZY_MODULES
+from runnel.lazy_names import NAMESPACES as _LAZY_NAMESPACES
 from runnel.memory import keep_freed_memory_if_asked as _keep_freed_memory_if_asked
 from runnel.ops.activations import log_sigmoid
 from runnel.ops.arg_extrema import arg_max, arg_min, argmax, argmin
@@ -424,276 +427,25 @@ _make_aware(globals(), vars(math))
 __version__ = VERSION
 
 _keep_freed_memory_if_asked()
-_declare_families(
-    "runnel.collectives",
-    "runnel.image",
-    "runnel.layers",
-    "runnel.linalg",
-    "runnel.nn",
-    "runnel.ops.checkpoints",
-    "runnel.ops.data.collecting_ops",
-    "runnel.ops.data.iterator_ops",
-    "runnel.ops.data.readers",
-    "runnel.ops.files",
-    "runnel.ops.gather_tree",
-    "runnel.ops.histogram",
-    "runnel.ops.image.patches",
-    "runnel.ops.image.scale_and_translate",
-    "runnel.ops.linear_algebra",
-    "runnel.ops.lookup.tables",
-    "runnel.ops.parsing.decode_csv",
-    "runnel.ops.parsing.decode_raw",
-    "runnel.ops.parsing.feature_kinds",
-    "runnel.ops.parsing.parse_example",
-    "runnel.ops.parsing.parse_sequence_example",
-    "runnel.ops.decompositions",
-    "runnel.ops.qr",
-    "runnel.ops.queues.accumulators",
-    "runnel.ops.sampling.random_gamma",
-    "runnel.ops.sampling.random_poisson",
-    "runnel.ops.serialized_tensor",
-    "runnel.ops.space",
-    "runnel.ops.sparse.arithmetic",
-    "runnel.ops.sparse.arranging",
-    "runnel.ops.sparse.dense",
-    "runnel.ops.sparse.edit_distance",
-    "runnel.ops.sparse.masking",
-    "runnel.ops.sparse.matmul",
-    "runnel.ops.sparse.merging",
-    "runnel.ops.sparse.pieces",
-    "runnel.ops.sparse.placeholder",
-    "runnel.ops.sparse.reducing",
-    "runnel.ops.sparse.serialization",
-    "runnel.ops.sparse.sets",
-    "runnel.ops.sparse_segments",
-    "runnel.ops.spectral.fourier",
-    "runnel.ops.strings.feature_crosses",
-    "runnel.ops.strings.unicode",
-    "runnel.ops.strings.unicode_characters",
-    "runnel.ops.summaries",
-    "runnel.ops.training_updates",
-    "runnel.runtime.explain.explain_placement",
-)
+_declare_families(*_FAMILIES)
 
 
 def __getattr__(name: str) -> _Any:
-    """Names whose modules are loaded only when used (protocol buffers take a while)."""
-    from importlib import import_module
-
-    module = _LAZY.get(name) or _OWNERS.get(name)
-    if module is None:
+    """Names whose modules are loaded only when used (``lazy_names``)."""
+    if name in _LAZY_NAMESPACES:
+        value: _Any = _import_module(f"runnel.{name}")
+    elif name in _LAZY_MODULES:
+        value = getattr(_import_module(_LAZY_MODULES[name]), name)
+    else:
         hint = (
             f"TensorFlow 1.0 renamed it {_RENAMED[name]}"
             if name in _RENAMED
             else "docs/tensorflow-names.md lists the names of TensorFlow 1.15 that it has"
         )
         raise AttributeError(f"module 'runnel' has no attribute {name!r} ({hint})")
-    value = import_module(module)
-    if name in _OWNERS or module.rpartition(".")[2] != name:
-        value = getattr(value, name)
     globals()[name] = value
     return value
 
-
-_CONFIG = "tensorboard.compat.proto.config_pb2"
-_EVENT = "tensorboard.compat.proto.event_pb2"
-_SUMMARY = "tensorboard.compat.proto.summary_pb2"
-_LAZY = {
-    "image": "runnel.image",
-    "layers": "runnel.layers",
-    "linalg": "runnel.linalg",
-    "nn": "runnel.nn",
-    "collectives": "runnel.collectives",
-    "app": "runnel.app",
-    "compat": "runnel.compat",
-    "config": "runnel.config",
-    "contrib": "runnel.contrib",
-    "data": "runnel.data",
-    "dtypes": "runnel.dtypes",
-    "nest": "runnel.nest",
-    "datasets": "runnel.datasets",
-    "debug": "runnel.debug",
-    "distribute": "runnel.distribute",
-    "distributions": "runnel.distributions",
-    "estimator": "runnel.estimator",
-    "examples": "runnel.examples",
-    "python": "runnel.python",
-    "launch": "runnel.launch",
-    "summary": "runnel.summary",
-    "timeline": "runnel.timeline",
-    "test": "runnel.test",
-    "train": "runnel.train",
-    "ConfigProto": _CONFIG,
-    "GPUOptions": _CONFIG,
-    "GraphOptions": _CONFIG,
-    "OptimizerOptions": _CONFIG,
-    "RunMetadata": _CONFIG,
-    "RunOptions": _CONFIG,
-    "Event": _EVENT,
-    "LogMessage": _EVENT,
-    "SessionLog": _EVENT,
-    "HistogramProto": "tensorboard.compat.proto.histogram_pb2",
-    "Summary": _SUMMARY,
-    "SummaryMetadata": _SUMMARY,
-    "GraphDef": "tensorboard.compat.proto.graph_pb2",
-    "MetaGraphDef": "tensorboard.compat.proto.meta_graph_pb2",
-    "TensorInfo": "tensorboard.compat.proto.meta_graph_pb2",
-    "NodeDef": "tensorboard.compat.proto.node_def_pb2",
-    "AttrValue": "tensorboard.compat.proto.attr_value_pb2",
-    "NameAttrList": "tensorboard.compat.proto.attr_value_pb2",
-    "feature_column": "runnel.feature_column",
-    "flags": "runnel.flags",
-    "gfile": "runnel.gfile",
-    "get_logger": "runnel.logging",
-    "graph_util": "runnel.graph_util",
-    "io": "runnel.io",
-    "logging": "runnel.logging",
-    "lookup": "runnel.lookup",
-    "losses": "runnel.losses",
-    "metrics": "runnel.metrics",
-    "python_io": "runnel.python_io",
-    "sets": "runnel.sets",
-    "signal": "runnel.signal",
-    "sparse": "runnel.sparse",
-    "spectral": "runnel.spectral",
-    "strings": "runnel.strings",
-    "profiler": "runnel.profiler",
-    "saved_model": "runnel.saved_model",
-}
-
-_LAZY_NAMES = {
-    "runnel.sessions": (
-        "InteractiveSession",
-        "Session",
-        "register_session_run_conversion_functions",
-    ),
-    "runnel.ops.data.readers": (
-        "FixedLengthRecordReader",
-        "IdentityReader",
-        "ReaderBase",
-        "TextLineReader",
-        "TFRecordReader",
-        "WholeFileReader",
-    ),
-    "runnel.ops.files": (
-        "matching_files",
-        "read_file",
-        "write_file",
-    ),
-    "runnel.ops.histogram": (
-        "confusion_matrix",
-        "histogram_fixed_width",
-        "histogram_fixed_width_bins",
-        "unravel_index",
-    ),
-    "runnel.ops.image.patches": (
-        "extract_image_patches",
-        "extract_volume_patches",
-    ),
-    "runnel.ops.linear_algebra": (
-        "cholesky",
-        "matrix_determinant",
-        "matrix_inverse",
-        "matrix_solve",
-        "matrix_triangular_solve",
-    ),
-    "runnel.ops.lookup.tables": ("initialize_all_tables", "tables_initializer"),
-    "runnel.ops.parsing.decode_csv": ("decode_csv",),
-    "runnel.ops.parsing.decode_raw": (
-        "decode_compressed",
-        "decode_raw",
-    ),
-    "runnel.ops.parsing.feature_kinds": (
-        "FixedLenFeature",
-        "FixedLenSequenceFeature",
-        "SparseFeature",
-        "VarLenFeature",
-    ),
-    "runnel.ops.parsing.parse_example": (
-        "parse_example",
-        "parse_single_example",
-    ),
-    "runnel.ops.parsing.parse_sequence_example": ("parse_single_sequence_example",),
-    "runnel.ops.decompositions": ("self_adjoint_eig", "self_adjoint_eigvals", "svd"),
-    "runnel.ops.matrix_functions": ("cholesky_solve", "matrix_solve_ls"),
-    "runnel.ops.qr": ("qr",),
-    "runnel.ops.queues.accumulators": (
-        "ConditionalAccumulator",
-        "ConditionalAccumulatorBase",
-        "SparseConditionalAccumulator",
-    ),
-    "runnel.ops.sampling.random_gamma": ("random_gamma",),
-    "runnel.ops.sampling.random_poisson": ("random_poisson",),
-    "runnel.ops.serialized_tensor": (
-        "decode_json_example",
-        "parse_tensor",
-        "serialize_tensor",
-    ),
-    "runnel.ops.space": (
-        "batch_to_space",
-        "batch_to_space_nd",
-        "depth_to_space",
-        "space_to_batch",
-        "space_to_batch_nd",
-        "space_to_depth",
-    ),
-    "runnel.ops.sparse.arithmetic": (
-        "sparse_add",
-        "sparse_maximum",
-        "sparse_minimum",
-    ),
-    "runnel.ops.sparse.arranging": (
-        "sparse_reorder",
-        "sparse_reset_shape",
-        "sparse_reshape",
-        "sparse_retain",
-        "sparse_transpose",
-    ),
-    "runnel.ops.sparse.dense": (
-        "sparse_tensor_to_dense",
-        "sparse_to_dense",
-        "sparse_to_indicator",
-    ),
-    "runnel.ops.sparse.edit_distance": ("edit_distance",),
-    "runnel.ops.sparse.masking": ("sparse_mask",),
-    "runnel.ops.sparse.matmul": ("sparse_tensor_dense_matmul",),
-    "runnel.ops.sparse.merging": ("sparse_merge",),
-    "runnel.ops.sparse.pieces": (
-        "sparse_concat",
-        "sparse_fill_empty_rows",
-        "sparse_slice",
-        "sparse_split",
-    ),
-    "runnel.ops.sparse.placeholder": ("sparse_placeholder",),
-    "runnel.ops.sparse.reducing": (
-        "sparse_reduce_max",
-        "sparse_reduce_max_sparse",
-        "sparse_reduce_sum",
-        "sparse_reduce_sum_sparse",
-        "sparse_softmax",
-    ),
-    "runnel.ops.sparse.serialization": (
-        "deserialize_many_sparse",
-        "serialize_many_sparse",
-        "serialize_sparse",
-    ),
-    "runnel.ops.sparse_segments": (
-        "sparse_segment_mean",
-        "sparse_segment_sqrt_n",
-        "sparse_segment_sum",
-    ),
-    "runnel.ops.spectral.fourier": (
-        "fft",
-        "fft2d",
-        "fft3d",
-        "ifft",
-        "ifft2d",
-        "ifft3d",
-    ),
-    "runnel.runtime.explain.explain_placement": ("explain_placement",),
-}
-"""Functions and classes whose modules are loaded when one of them is used."""
-_OWNERS = {name: module for module, names in _LAZY_NAMES.items() for name in names}
 
 # Names of TensorFlow 0.12 that 1.15 does not have. Their first argument was a tag.
 _RENAMED = {
@@ -729,5 +481,8 @@ def __dir__() -> list[str]:
         if not name.startswith("_") and (name in _NAMESPACES or not isinstance(value, _ModuleType))
     }
     return sorted(
-        {*public, *_LAZY, *_OWNERS, "__doc__", "__file__", "__name__", "__path__", "__version__"}
+        {
+            *(*public, *_LAZY_NAMESPACES, *_LAZY_MODULES),
+            *("__doc__", "__file__", "__name__", "__path__", "__version__"),
+        }
     )
