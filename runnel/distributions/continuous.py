@@ -60,14 +60,7 @@ class _TwoParameters(Distribution):
         return value + zeros_like(self._first + self._second)
 
 
-class Normal(_TwoParameters):
-    """Gauss's distribution.
-
-    Example:
-        >>> pi = tf.distributions.Normal(mu, sigma)
-        >>> action = pi.sample(); loss = -pi.log_prob(action) * advantage
-    """
-
+class _LocationAndScale(_TwoParameters):
     reparameterization_type = FULLY_REPARAMETERIZED
 
     def __init__(
@@ -76,9 +69,9 @@ class Normal(_TwoParameters):
         scale: Any,
         validate_args: bool = False,
         allow_nan_stats: bool = True,
-        name: str = "Normal",
+        name: str | None = None,
     ) -> None:
-        super().__init__(name, loc=loc, scale=scale)
+        super().__init__(name or type(self).__name__, loc=loc, scale=scale)
 
     @property
     def loc(self) -> Tensor:
@@ -87,8 +80,17 @@ class Normal(_TwoParameters):
 
     @property
     def scale(self) -> Tensor:
-        """The standard deviation."""
+        """How far samples are from it: the standard deviation, or the mean distance."""
         return self._second
+
+
+class Normal(_LocationAndScale):
+    """Gauss's distribution.
+
+    Example:
+        >>> pi = tf.distributions.Normal(mu, sigma)
+        >>> action = pi.sample(); loss = -pi.log_prob(action) * advantage
+    """
 
     def _sample(self, count: Tensor, seed: int | None) -> Tensor:
         drawn = random_normal(self._drawn_shape(count), dtype=self.dtype, seed=seed)
@@ -125,30 +127,8 @@ def _(a: Normal, b: Normal) -> Tensor:
     )
 
 
-class Laplace(_TwoParameters):
+class Laplace(_LocationAndScale):
     """Laplace's distribution."""
-
-    reparameterization_type = FULLY_REPARAMETERIZED
-
-    def __init__(
-        self,
-        loc: Any,
-        scale: Any,
-        validate_args: bool = False,
-        allow_nan_stats: bool = True,
-        name: str = "Laplace",
-    ) -> None:
-        super().__init__(name, loc=loc, scale=scale)
-
-    @property
-    def loc(self) -> Tensor:
-        """The mean."""
-        return self._first
-
-    @property
-    def scale(self) -> Tensor:
-        """The mean distance from it."""
-        return self._second
 
     def _sample(self, count: Tensor, seed: int | None) -> Tensor:
         # Not -1 itself, whose logarithm would be infinite.

@@ -6,11 +6,14 @@ They also find the error when something fails: it names the operation.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from runnel.runtime.interpret.code import Code, Instruction
 from runnel.runtime.interpret.interpreter import interpret
+
+logger = logging.getLogger("runnel")
 
 
 class JoinedCall:
@@ -47,7 +50,8 @@ class JoinedCall:
     def __call__(self, *given: Any) -> list[Any]:
         try:
             found = self.compute(given)
-        except Exception:
+        except Exception as error:  # noqa: BLE001 (one by one, it has the operation's name)
+            logger.debug("Joined instructions failed, and are run one by one: %s", error)
             found = None
         if found is not None:
             return found
