@@ -74,13 +74,18 @@ class SessionTasks:
             if channel is None
         }
         limit = time.monotonic() + min(MEETING_SECONDS, self._patience)
-        wait(dialled.values(), timeout=limit - time.monotonic())
+        done, _ = wait(dialled.values(), timeout=limit - time.monotonic())
         for task, dialling in dialled.items():
-            error = dialling.exception() if dialling.done() else None
-            if error is not None and not isinstance(error.__cause__, (OSError, EOFError)):
+            error = dialling.exception() if dialling in done else None
+            if error is None:
+                found[task] = dialling.result() if dialling in done else None
+            elif not isinstance(error.__cause__, (OSError, EOFError)):
                 raise error  # it is there, and cannot be used
-            found[task] = dialling.result() if dialling.done() and error is None else None
-        asked = {task: self._open_on(channel) for task, channel in found.items() if channel}
+        asked = {}
+        for task, channel in found.items():
+            with contextlib.suppress(errors.UnavailableError):  # lost in this moment
+                if channel is not None:
+                    asked[task] = self._open_on(channel)
         for task, question in asked.items():
             with contextlib.suppress(errors.UnavailableError, errors.DeadlineExceededError):
                 self._server.answer_of(question, max(limit - time.monotonic(), 0.0))
