@@ -2,13 +2,14 @@
 
 import logging
 
+import jax
 import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.runtime.compile import compiler
+from runnel.runtime.compile import compiler, loop_trace
 from runnel.runtime.schedule.region_unit import RegionUnit
-from tests.both_tiers import COMPILED, session
+from tests.both_tiers import COMPILED, run_both, session
 
 
 def segments(sess):
@@ -155,6 +156,55 @@ def test_a_shape_that_changes_is_interpreted():
     with session(COMPILED) as sess:
         assert sess.run(grown, {x: [1.0, 2.0]}).shape == (16,)
         assert segments(sess) == [False]
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How often each loop runs of which XLA knows that, in the order in which they are traced."""
+    found = []
+
+    def counted_loop(times, body, start):
+        found.append(times)
+        return original(times, body, start)
+
+    original = loop_trace.counted_loop
+    monkeypatch.setattr(loop_trace, "counted_loop", counted_loop)
+    return found
+
+
+def test_xla_knows_how_often_a_loop_and_its_gradient_run(counted):
+    x = tf.placeholder(tf.float32, [None, 2, 2])
+    w = tf.Variable(np.linspace(-1, 1, 15).reshape(5, 3).astype("f"))
+    _, outputs = recurrent(x, w)
+    (gradient,) = tf.gradients(outputs, w)
+    run_both(gradient, {x: np.ones([7, 2, 2], "f")}, init=w.initializer)
+    assert set(counted) == {7} and len(counted) >= 2
+
+
+def test_loops_in_a_loop_are_counted_where_none_depends_on_data(counted):
+    def nested(goes_on):
+        def outer(i, total):
+            inner = tf.while_loop(
+                goes_on, lambda j, t: (j + 1, t + tf.cast(i, tf.float32)), [0, total]
+            )
+            return i + 1, inner[1]
+
+        return tf.while_loop(lambda i, _: i < 4, outer, [0, tf.placeholder_with_default(1.0, [])])[
+            1
+        ]
+
+    run_both(nested(lambda j, _: j < 3))
+    assert {3, 4} == set(counted)
+    counted.clear()
+    run_both(nested(lambda j, t: (j < 3) & (t < 5.0)))
+    assert not counted
+
+
+def test_an_accelerator_need_not_ask_whether_a_counted_loop_goes_on():
+    def loop(x):
+        return loop_trace.counted_loop(9, lambda y: y * x, x)
+
+    assert '"known_trip_count":{"n":"9"}' in jax.jit(loop).lower(2.0).compile().as_text()
 
 
 def test_a_failed_check_in_an_iteration_changes_nothing_and_is_named():

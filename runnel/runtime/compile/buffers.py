@@ -255,6 +255,8 @@ class Effects:
         """True when a loop asks whether to go on."""
         self.loop_seconds = 0.0
         """How long the loops run that do not ask, as estimated."""
+        self.open_loops = 0
+        """The loops so far whose end depends on data."""
         self.host = host
         """The memory of the host, where it is not that of the device."""
         self._given = {id(value): value for value in given}

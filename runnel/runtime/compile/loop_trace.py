@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +35,23 @@ class ProgramState:
     drawn: dict[Operation, Any] = field(default_factory=dict)
 
 
+def counted_loop(times: int, body: Callable[[Any], Any], start: Any) -> Any:
+    """``body`` applied ``times`` to ``start``, such that XLA knows how often.
+
+    An accelerator is then sent all iterations at once; of another loop the host reads, after each,
+    whether there is one more.
+    """
+    import jax.numpy as jnp
+    from jax import lax
+
+    state, _ = lax.while_loop(
+        lambda carry: carry[1] < times,
+        lambda carry: (body(carry[0]), carry[1] + 1),
+        (start, jnp.zeros((), np.int32)),
+    )
+    return state
+
+
 class LoopTrace:
     """Traces one loop."""
 
@@ -46,6 +63,8 @@ class LoopTrace:
         self._counters: Counters = around.call.counters
         self._extra = len(loop.condition.fetches)
         self._nodes: dict[Node, None] = {}
+        self._always_ends = False
+        """Whether an iteration ends by itself, also on what an iteration that failed has left."""
 
     def run(self, inputs: list[Any], state: ProgramState) -> list[Any]:
         import jax
@@ -65,11 +84,12 @@ class LoopTrace:
 
         def attempt() -> None:
             nonlocal seconds
-            before = self._effects.loop_seconds
+            before, open_before = self._effects.loop_seconds, self._effects.open_loops
             iteration = lambda: self._iteration(firsts, state, ())  # noqa: E731
             traced, self._shapes = jax.make_jaxpr(iteration, return_shape=True)()
             seconds = seconds_of(traced.jaxpr, around.owner.platform)
             seconds += self._effects.loop_seconds - before
+            self._always_ends = self._effects.open_loops == open_before
 
         few = times is not None and times <= FEW_ITERATIONS
         handles = around.settle(attempt, times if few or self._counters.exact else None)
@@ -86,7 +106,7 @@ class LoopTrace:
         total = {h: start_of[h].bound + growth[h][0] * (times or 0) for h in stacks}
 
         def body(carry: Any) -> Any:
-            variables, carried, _ = carry
+            variables, carried, held = carry
             before = dict(self._effects.contents)
             own = around.copied(state)
             try:
@@ -101,7 +121,7 @@ class LoopTrace:
                 for array in arrays:  # which may have grown in an iteration before
                     self._effects.contents[array].bound = after[array].bound
                 following, holds = self._iteration(variables, own, None)
-                return following, around.carried(own, handles), holds
+                return following, around.carried(own, handles), held & holds
             finally:
                 self._effects.contents = before
 
@@ -122,7 +142,11 @@ class LoopTrace:
         start = (firsts, around.carried(state, handles), jnp.asarray(True))
         inside = self._effects.loop_seconds
         if times is not None and is_short(times, seconds):
-            variables, carried, holds = lax.while_loop(goes_on, body, start)
+            if exact and self._always_ends:
+                variables, carried, holds = counted_loop(times, body, start)
+            else:
+                variables, carried, holds = lax.while_loop(goes_on, body, start)
+                self._effects.open_loops += 1
             inside += times * seconds
         elif self._effects.asker is None:
             raise NotCompilable("a loop that runs long, or has no known end")
@@ -132,6 +156,7 @@ class LoopTrace:
             )
             around.owner.checks(~stopped, lambda: "stopped")
             self._effects.asks = True
+            self._effects.open_loops += 1
         self._effects.loop_seconds = inside
         around.restore(carried, state, handles)
         for handle in stacks:
