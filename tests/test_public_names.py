@@ -127,6 +127,23 @@ def test_what_is_loaded_late_is_listed_before_it_is_used():
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
+@pytest.mark.parametrize(
+    "made",
+    ["tf.SparseTensor([[0, 1]], [2.0], [1, 2])", "tf.ragged.constant([[2.0]])"],
+    ids=["sparse", "ragged"],
+)
+def test_operators_work_before_anything_else_was_loaded(made):
+    """In a process of its own: operators must not come with a module that is loaded late."""
+    code = (
+        "import runnel as tf\n"
+        f"made = {made}\n"
+        "found = [made * 3.0, made * tf.constant(3.0), tf.constant(3.0) * made, made / 2.0]\n"
+        "values = tf.Session().run([one.values for one in found])\n"
+        "assert [value.tolist() for value in values] == [[6.0], [6.0], [6.0], [1.0]], values\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
 def test_every_listed_name_is_there():
     for name in dir(tf):
         getattr(tf, name)

@@ -30,6 +30,9 @@ class SparseTensor:
         >>> tf.SparseTensor(indices=[[0, 0], [1, 2]], values=[1.0, 2.0], dense_shape=[3, 4])
     """
 
+    is_composite = True
+    """It is made of tensors, and has operators of its own that take one."""
+
     def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
         with name_scope(None, "SparseTensor", [indices, values, dense_shape]):
             self._indices = convert_to_tensor(indices, dtypes.int64, name="indices")

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("tensorflow")
 
 import runnel  # noqa: E402
+from tests.conformance.same_fetches import assert_same_fetches
 from tests.conformance.side_by_side import tensorflow  # noqa: E402
 
 ROWS = [[3, 1, 4], [], [1, 5, 9, 2], [6]]
@@ -243,3 +244,29 @@ def test_both_refuse(name):
         refusal = pytest.raises((tf.errors.InvalidArgumentError, ValueError))
         with tf.Graph().as_default(), tf.Session() as sess, refusal:
             sess.run(REFUSED[name](tf))
+
+
+OPERATORS = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "truediv": lambda a, b: a / b,
+    "floordiv": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "pow": lambda a, b: a**b,
+    "less": lambda a, b: a < b,
+    "less_equal": lambda a, b: a <= b,
+    "greater": lambda a, b: a > b,
+    "greater_equal": lambda a, b: a >= b,
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_with_tensors_on_either_side_are_tensorflows(name):
+    operate = OPERATORS[name]
+
+    def build(tf):
+        ragged, tensor = tf.ragged.constant([[1.0, 2.5], [], [3.0]]), tf.constant(2.5)
+        return [operate(ragged, tensor).values, operate(tensor, ragged).values]
+
+    assert_same_fetches(build)

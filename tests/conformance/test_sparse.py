@@ -321,3 +321,15 @@ CROSSED = {
 @pytest.mark.parametrize("name", CROSSED)
 def test_crosses_sets_and_distances_are_the_same(name):
     assert_same_fetches(CROSSED[name])
+
+
+def test_operators_with_dense_tensors_are_tensorflows():
+    row, number = DENSE[:1], np.float32(2.5)
+
+    def build(tf):
+        tensor = tf.constant
+        found = [one(tf) * DENSE, one(tf) * tensor(row), tensor(DENSE) * one(tf)]
+        found += [one(tf) / tensor(number), one(tf) * 3.0, tensor(number) * one(tf)]
+        return [tuple(sparse.values for sparse in found), found[0].indices, found[0].dense_shape]
+
+    assert_same_fetches(build)

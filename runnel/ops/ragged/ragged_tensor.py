@@ -50,6 +50,8 @@ class RaggedTensor:
     """
 
     __array_priority__ = 100
+    is_composite = True
+    """It is made of tensors, and has operators of its own that take one."""
 
     def __init__(self, values: Any, row_splits: Tensor) -> None:
         self._values = values

@@ -69,5 +69,8 @@ class RaggedTensorValue:
         splits = self._row_splits.tolist()
         return [rows[a:b] for a, b in zip(splits[:-1], splits[1:], strict=True)]
 
+    def __str__(self) -> str:
+        return f"<tf.RaggedTensorValue {self.to_list()}>"
+
     def __repr__(self) -> str:
         return f"tf.RaggedTensorValue(values={self._values!r}, row_splits={self._row_splits!r})"

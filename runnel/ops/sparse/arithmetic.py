@@ -314,15 +314,17 @@ def sparse_minimum(sp_a: Any, sp_b: Any, name: str | None = None) -> SparseTenso
     return _of_both(minimum_op, sp_a, sp_b, name)
 
 
+def multiplied(sparse: SparseTensor, dense: Any) -> SparseTensor:
+    """The elements that are there, each times the one of ``dense`` at its place."""
+    return _with_dense(cwise_mul_op, sparse, dense)
+
+
+def divided(sparse: SparseTensor, dense: Any) -> SparseTensor:
+    """The elements that are there, each divided by the one of ``dense`` at its place."""
+    return _with_dense(cwise_div_op, sparse, dense)
+
+
 def _with_dense(op_def: OpDef, sparse: SparseTensor, dense: Any) -> SparseTensor:
     other = convert_to_tensor(dense, sparse.values.dtype.base_dtype)
     values = op_def(sparse.indices, sparse.values, sparse.dense_shape, other)
     return SparseTensor(sparse.indices, values, sparse.dense_shape)
-
-
-def _method(op_def: OpDef) -> Any:
-    return lambda sparse, dense: _with_dense(op_def, sparse, dense)
-
-
-for _name, _op in (("__mul__", cwise_mul_op), ("__truediv__", cwise_div_op)):
-    setattr(SparseTensor, _name, _method(_op))
