@@ -329,6 +329,7 @@ from runnel.ops.sorted_segments import (
     segment_sum,
 )
 from runnel.ops.sorting import argsort, sort
+from runnel.ops.sparse.operators import add_operators as _add_operators
 from runnel.ops.special_functions import digamma, erf, erfc, lbeta, lgamma, polygamma, zeta
 from runnel.ops.splitting import split, unstack
 from runnel.ops.strided_slice import strided_slice
@@ -422,6 +423,7 @@ def is_tensor(x: _Any) -> _builtins.bool:
 
 
 _make_aware(globals(), vars(math))
+_add_operators()
 
 # Programs ask which TensorFlow they have; importlib.metadata says which runnel it is.
 __version__ = VERSION

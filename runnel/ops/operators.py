@@ -16,7 +16,6 @@ from runnel.graph.graph import Graph, get_default_graph
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import OpDef
-from runnel.graph.sparse_tensor import SparseTensor
 from runnel.ops.arithmetic import add_op, add_v1_op, mul_op, pow_op, sub_op
 from runnel.ops.division import div, floor_div_op, floor_mod_op, real_div_op, truediv
 
@@ -130,15 +129,6 @@ def _negative(x: Tensor) -> Tensor:
     return apply_op(neg_op, (x,), {}, None)
 
 
-def _sparse_operator(name: str) -> Callable[[SparseTensor, Any], SparseTensor]:
-    def operate(sparse: SparseTensor, dense: Any) -> SparseTensor:
-        from runnel.ops.sparse import arithmetic  # which few programs need
-
-        return getattr(arithmetic, name)(sparse, dense)
-
-    return operate
-
-
 def _absolute(x: Tensor) -> Tensor:
     from runnel.ops.elementwise import abs as absolute
 
@@ -158,10 +148,3 @@ Tensor._override_operator("__add__", _add_tensors)
 Tensor._override_operator("__truediv__", _true_divide_tensors)
 Tensor._override_operator("__neg__", _negative)
 Tensor._override_operator("__abs__", _absolute)
-for _name, _function in (
-    ("__mul__", "multiplied"),
-    ("__rmul__", "multiplied"),
-    ("__truediv__", "divided"),
-    ("__div__", "divided"),
-):
-    setattr(SparseTensor, _name, _sparse_operator(_function))
