@@ -99,7 +99,7 @@ class Variants:
         ]
 
     def find(self, inputs: list[Any]) -> Variant | None:
-        """The variant for ``inputs``; None when a value to build it for is too large."""
+        """The variant for ``inputs``; None when a value to build it for is too large, or dead."""
         try:
             shapes = tuple([value.shape for value in inputs])
         except AttributeError:  # what a branch that was not taken leaves
@@ -107,7 +107,7 @@ class Variants:
         key: Any = shapes
         if self.specialized:
             values = [as_numpy(inputs[i]) for i in self.specialized]
-            if any(v.nbytes > _MAX_SPECIALIZED_BYTES for v in values):
+            if any(v is None or v.nbytes > _MAX_SPECIALIZED_BYTES for v in values):
                 return None
             key = (key, *[v.tobytes() for v in values])
         if self._shape_changers != self._task.shape_changers:

@@ -156,3 +156,15 @@ def test_a_compiled_shape_error_names_its_operation():
                 sess.run(c, {a: np.ones((2, 3)), b: np.ones((4, 5))})
             assert e.value.op is c.op
             assert sess.run(c, {a: np.ones((2, 3)), b: np.ones((3, 5))}).shape == (2, 5)
+
+
+def test_a_value_to_compile_for_may_be_that_of_a_branch_not_taken():
+    x, shape = tf.placeholder(tf.float32, [None]), tf.placeholder(tf.int32, [2])
+    with session(COMPILED) as sess:
+        sess.run(tf.reshape(x, shape), {x: np.ones(6), shape: [2, 3]})
+        (prepared, *_) = sess._prepared.values()
+        (runner,) = prepared.plan.schedule.runners
+        (place,) = runner._variants.specialized
+        inputs = [np.ones(6, np.float32), np.ones(6, np.float32)]
+        inputs[place] = None
+        assert runner._variants.find(inputs) is None
