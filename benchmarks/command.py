@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
@@ -32,6 +33,16 @@ def parser_for(rows: Rows, description: str) -> argparse.ArgumentParser:
 def settings_from(options: argparse.Namespace, **shared: Any) -> Settings:
     """How thoroughly the options ask to measure."""
     return Settings(**shared, **QUICK) if options.quick else Settings(**shared)
+
+
+def sustained(options: argparse.Namespace) -> Settings:
+    """Settings for pipelines that work ahead: of a long round that is a small part.
+
+    While the others are measured, such a pipeline fills its buffers (TensorFlow's tunes their
+    sizes): what it has in stock at the start of a round must not count.
+    """
+    settings = settings_from(options)
+    return replace(settings, seconds=10 * settings.seconds, rounds=min(settings.rounds, 5))
 
 
 def run(

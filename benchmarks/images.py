@@ -52,4 +52,4 @@ ROWS: dict[str, Callable[[Settings], list[Row]]] = {
 
 if __name__ == "__main__":
     parser = command.parser_for(ROWS, "Measure batches of images beside TensorFlow's.")
-    command.run("images", "batches of images", ROWS, parser)
+    command.run("images", "batches of images", ROWS, parser, command.sustained)

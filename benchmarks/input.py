@@ -187,4 +187,5 @@ ROWS = {
 }
 
 if __name__ == "__main__":
-    command.run("input", "Input", ROWS, command.parser_for(ROWS, "Input pipelines."))
+    parser = command.parser_for(ROWS, "Input pipelines.")
+    command.run("input", "Input", ROWS, parser, command.sustained)
