@@ -53,6 +53,7 @@ NAMESPACES = (
 
 # Functions and classes, by the module that has them.
 NAMES = {
+    "runnel.data.element_structure": ("RaggedTensorSpec",),
     "runnel.logging": ("get_logger",),
     "runnel.ops.data.readers": (
         "FixedLengthRecordReader",
@@ -237,6 +238,7 @@ FAMILIES = (
     "runnel.ops.data.iterator_ops",
     "runnel.ops.gather_tree",
     "runnel.ops.image.scale_and_translate",
+    "runnel.ops.ragged.ragged_variants",
     "runnel.ops.send_recv",
     "runnel.ops.sparse.sets",
     "runnel.ops.strings.feature_crosses",

@@ -295,7 +295,10 @@ class Dataset:
         places = flatten(self._structure)
         for place in places:
             if type(place) is not TensorPlace:
-                raise TypeError("Batching of padded sparse tensors is not currently supported")
+                raise TypeError(
+                    "Batching of padded sparse tensors is not currently supported, nor of padded "
+                    f"ragged ones: padded_batch takes tensors, not {place.kind}"
+                )
         shapes = [TensorShape(s).as_list() for s in values_up_to(self._structure, padded_shapes)]
         given = (
             [None] * len(places)
@@ -334,8 +337,16 @@ class Dataset:
 
     def unbatch(self) -> Dataset:
         """The rows of elements as elements."""
+        places = flatten(self._structure)
         structure = map_leaves(lambda place: place.unbatched(), self._structure)
-        return self._with(dataset_ops.unbatch_op, structure=structure)
+        if all(type(place) is TensorPlace for place in places):
+            return self._with(dataset_ops.unbatch_op, structure=structure)
+
+        def in_rows(*element: Any) -> tuple[Tensor, ...]:
+            leaves = builtins.zip(places, flatten(element), strict=True)
+            return tuple(place.to_slices(leaf) for place, leaf in leaves)
+
+        return self.map(in_rows)._with(dataset_ops.unbatch_op, structure=structure)
 
     def window(
         self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False

@@ -15,6 +15,8 @@ from runnel.graph.dtypes import DType, as_dtype
 from runnel.graph.operation import Tensor
 from runnel.graph.shapes import Dims, TensorShape, compatible_dims
 from runnel.graph.sparse_tensor import SparseTensor, is_sparse
+from runnel.ops.ragged.ragged_tensor import RaggedTensor, ragged_or_tensor
+from runnel.ops.ragged.ragged_variants import from_variant_op, to_variant_op
 from runnel.ops.sparse.serialization import deserialize_op, serialize_many_op, serialize_op
 
 
@@ -97,20 +99,24 @@ class TensorPlace:
 
     def merged(self, other: Any) -> Any:
         """What may be either."""
-        if type(other) is not type(self) or other.dtype is not self.dtype:
+        if not self.is_like(other):
             raise TypeError(
-                f"Two datasets to concatenate have different types: {self.type} and {other.type}"
+                f"Two datasets to concatenate have different types: {self.type} ({self.kind}) and "
+                f"{other.type} ({other.kind})"
             )
-        shape = self.shape.most_specific_compatible_shape(other.shape)
+        return self.of_shape(self.shape.most_specific_compatible_shape(other.shape))
+
+    def of_shape(self, shape: TensorShape) -> Any:
+        """The same with another shape."""
         return type(self)(self.dtype, shape._dims)
 
     def fits(self, other: Any) -> bool:
         """Whether what is ``other`` may be here."""
-        return (
-            type(other) is type(self)
-            and other.dtype is self.dtype
-            and compatible_dims(self.dims, other.dims)
-        )
+        return self.is_like(other) and compatible_dims(self.dims, other.dims)
+
+    def is_like(self, other: Any) -> bool:
+        """Whether ``other`` is the same but for its shape."""
+        return type(other) is type(self) and other.dtype is self.dtype
 
 
 class SparsePlace(TensorPlace):
@@ -148,6 +154,104 @@ class SparsePlace(TensorPlace):
             sizes = [shape[i] if size is None else size for i, size in enumerate(self.dims)]
             shape = convert_to_tensor(sizes, dtypes.int64)
         return SparseTensor(indices, values, shape)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class RaggedTensorSpec(TensorPlace):
+    """A ragged tensor, or, of ragged rank 0, a row of one: its parts stand for it, in a variant.
+
+    It stands for itself among the classes of elements.
+
+    Example:
+        >>> tf.RaggedTensorSpec([None, None], tf.int32)
+    """
+
+    ragged_rank: int
+    row_splits_dtype: DType
+
+    def __init__(
+        self,
+        shape: Any = None,
+        dtype: Any = dtypes.float32,
+        ragged_rank: int | None = None,
+        row_splits_dtype: Any = dtypes.int64,
+    ) -> None:
+        dims = TensorShape(shape)._dims
+        if ragged_rank is None:
+            if dims is None:
+                raise ValueError("Must specify ragged_rank or a shape with a known rank.")
+            ragged_rank = len(dims) - 1
+        if not isinstance(ragged_rank, int):
+            raise TypeError(f"ragged_rank must be an int, not {ragged_rank!r}")
+        if dims is not None and ragged_rank >= len(dims):
+            raise ValueError(f"ragged_rank ({ragged_rank}) must be less than rank ({len(dims)}).")
+        fields = (as_dtype(dtype), dims, ragged_rank, as_dtype(row_splits_dtype))
+        for name, value in zip(self.__dataclass_fields__, fields, strict=True):
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        parts = (self.shape, self.dtype, self.ragged_rank, self.row_splits_dtype)
+        return f"RaggedTensorSpec({', '.join(map(repr, parts))})"
+
+    @property
+    def component(self) -> tuple[DType, Dims]:
+        return dtypes.variant, None
+
+    @property
+    def kind(self) -> Any:
+        return self
+
+    def to_component(self, value: Any) -> Tensor:
+        return self._encoded(value, batched=False)
+
+    def to_slices(self, value: Any) -> Tensor:
+        if not self.ragged_rank:
+            return convert_to_tensor(value, self.dtype)
+        return self._encoded(value, batched=True)
+
+    def _encoded(self, value: Any, batched: bool) -> Tensor:
+        splits: list[Tensor] = []
+        values = ragged_or_tensor(value, self.dtype)
+        if isinstance(values, RaggedTensor):
+            values = values.with_row_splits_dtype(self.row_splits_dtype)
+            splits, values = list(values.nested_row_splits), values.flat_values
+        if len(splits) != self.ragged_rank:
+            raise ValueError(
+                f"Ragged rank of value {len(splits)} does not match ragged rank of type "
+                f"{self.ragged_rank}."
+            )
+        return to_variant_op(splits, values, Tsplits=self.row_splits_dtype, batched_input=batched)
+
+    def from_component(self, tensor: Tensor) -> Any:
+        splits, values = from_variant_op(
+            tensor,
+            input_ragged_rank=-1,
+            output_ragged_rank=self.ragged_rank,
+            Tvalues=self.dtype,
+            Tsplits=self.row_splits_dtype,
+        )
+        if self.dims is not None:
+            values.set_shape([None, *self.dims[self.ragged_rank + 1 :]] if splits else self.dims)
+            if splits and self.dims[0] is not None:
+                splits[0].set_shape([self.dims[0] + 1])
+        return RaggedTensor.from_nested_row_splits(values, splits, validate=False)
+
+    def batched(self, size: int | None) -> Any:
+        return self._with_rank(TensorShape([size]).concatenate(self.shape), self.ragged_rank + 1)
+
+    def unbatched(self) -> Any:
+        if not self.ragged_rank:
+            return TensorPlace(self.dtype, self.dims).unbatched()
+        return self._with_rank(self.shape[1:], self.ragged_rank - 1)
+
+    def _with_rank(self, shape: TensorShape, ragged_rank: int) -> RaggedTensorSpec:
+        return RaggedTensorSpec(shape, self.dtype, ragged_rank, self.row_splits_dtype)
+
+    def of_shape(self, shape: TensorShape) -> Any:
+        return self._with_rank(shape, self.ragged_rank)
+
+    def is_like(self, other: Any) -> bool:
+        return type(other) is RaggedTensorSpec and self.of_shape(other.shape) == other
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +306,7 @@ class DatasetPlace:
 
 
 def as_elements(value: Any) -> Any:
-    """``value`` with tensors, sparse tensors and datasets in its places."""
+    """``value`` with tensors, sparse and ragged tensors, and datasets in its places."""
     return map_leaves(_as_leaf, value)
 
 
@@ -213,7 +317,7 @@ def _as_leaf(value: Any) -> Any:
         return SparseTensor.from_value(value)
     if value is None:
         raise TypeError("None is not an element of a dataset.")
-    return convert_to_tensor(value)
+    return ragged_or_tensor(value)
 
 
 def place_of(leaf: Any) -> Any:
@@ -222,6 +326,9 @@ def place_of(leaf: Any) -> Any:
         return leaf._place
     if isinstance(leaf, SparseTensor):
         return SparsePlace(leaf.dtype.base_dtype, leaf.shape._dims)
+    if isinstance(leaf, RaggedTensor):
+        kinds = (leaf.dtype.base_dtype, leaf.ragged_rank, leaf.row_splits.dtype.base_dtype)
+        return RaggedTensorSpec(leaf.shape, *kinds)
     return TensorPlace(leaf.dtype.base_dtype, leaf.dims)
 
 
@@ -241,11 +348,13 @@ def structure_from(types: Any, shapes: Any = None, classes: Any = None) -> Any:
         kinds = flatten(classes)
     if not len(leaves) == len(dims) == len(kinds):
         raise ValueError("output_types, output_shapes and output_classes differ in structure.")
-    made = [
-        (SparsePlace if kind is SparseTensor else TensorPlace)(as_dtype(dtype), shape)
-        for dtype, shape, kind in zip(leaves, dims, kinds, strict=True)
-    ]
-    return pack_as(types, made)
+    return pack_as(types, [_place(*each) for each in zip(leaves, dims, kinds, strict=True)])
+
+
+def _place(dtype: Any, dims: Dims, kind: Any) -> Any:
+    if isinstance(kind, RaggedTensorSpec):
+        return kind  # it says all
+    return (SparsePlace if kind is SparseTensor else TensorPlace)(as_dtype(dtype), dims)
 
 
 def _up_to(structure: Any, values: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from runnel.data.dataset import AUTOTUNE, Dataset
-from runnel.data.element_structure import SparsePlace, TensorPlace
+from runnel.data.element_structure import RaggedTensorSpec, SparsePlace, TensorPlace
 from runnel.data.grouping import (
     Reducer,
     bucket_by_sequence_length,
@@ -70,6 +70,7 @@ __all__ = [
     "MapVectorizationOptions",
     "OptimizationOptions",
     "Optional",
+    "RaggedTensorStructure",
     "RandomDataset",
     "Reducer",
     "SparseTensorStructure",
@@ -156,6 +157,13 @@ def TensorStructure(dtype: Any, shape: Any) -> TensorPlace:  # noqa: N802 (Tenso
 def SparseTensorStructure(dtype: Any, shape: Any) -> SparsePlace:  # noqa: N802 (likewise)
     """The structure of elements that are sparse tensors of a type and shape."""
     return SparsePlace(as_dtype(dtype), TensorShape(shape)._dims)
+
+
+def RaggedTensorStructure(  # noqa: N802 (likewise)
+    dtype: Any, shape: Any, ragged_rank: int
+) -> RaggedTensorSpec:
+    """The structure of elements that are ragged tensors of a type, shape and ragged rank."""
+    return RaggedTensorSpec(shape, dtype, ragged_rank)
 
 
 def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> Transformation:

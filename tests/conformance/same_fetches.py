@@ -32,6 +32,9 @@ def assert_same_values(ours: Any, theirs: Any, rtol: float = 1e-5, where: str = 
         assert len(ours) == len(theirs), where
         for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
             assert_same_values(a, b, rtol, f"{where}[{i}]")
+    elif hasattr(ours, "nested_row_splits"):
+        parts = [[one.flat_values, *one.nested_row_splits] for one in (ours, theirs)]
+        assert_same_values(*parts, rtol, where)
     elif ours is None or theirs is None:
         assert ours is theirs, where
     else:

@@ -174,6 +174,7 @@ PIPELINES = {
         .from_tensor_slices(sparse(tf))
         .map(lambda s: (tf.sparse.to_dense(s), tf.sparse.reorder(s)))
     ),
+    "sparse taken apart": lambda tf: D(tf).from_tensors((sparse(tf), [1, 2, 3])).unbatch(),
     "map and batch": lambda tf: (
         D(tf).range(5).apply(tf.data.experimental.map_and_batch(lambda n: n + 1, 2))
     ),

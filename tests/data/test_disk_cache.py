@@ -105,6 +105,16 @@ def test_a_process_that_is_killed_leaves_nothing_that_another_would_read(tmp_pat
     assert given(Dataset.range(5).cache(path)) == [0, 1, 2, 3, 4]
 
 
+def test_the_file_holds_ragged_and_sparse_elements(tmp_path):
+    rows = tf.ragged.constant([[b"a", b"b"], [], [b"c"]])
+    sparse = tf.SparseTensor([[0, 1], [2, 0]], [1.5, 2.5], [3, 2])
+    dataset = Dataset.from_tensor_slices((rows, sparse)).batch(2).cache(str(tmp_path / "kept"))
+    for _ in range(2):  # made, then read
+        first, second = given(dataset)
+        assert [first[0].to_list(), second[0].to_list()] == [[[b"a", b"b"], []], [[b"c"]]]
+        assert [first[1].values.tolist(), second[1].indices.tolist()] == [[1.5], [[0, 0]]]
+
+
 @pytest.mark.parametrize("stop", [0, 2, 6])
 def test_an_iterator_over_it_goes_on_where_it_stood(stop, tmp_path):
     path = str(tmp_path / "kept")

@@ -67,6 +67,14 @@ def sparse(n):
     return tf.SparseTensor([[n % 3]], [n], [3])
 
 
+def ragged(n):
+    return tf.RaggedTensor.from_row_lengths(tf.range(n), [n // 3, n - n // 3])
+
+
+def ragged_sum(r):
+    return tf.reduce_sum(r.flat_values) + 100 * r.nrows()
+
+
 TRANSFORMATIONS = {
     "shuffle": lambda d: d.shuffle(5),
     "shuffle with a seed": lambda d: d.shuffle(4, seed=7).repeat(2),
@@ -114,6 +122,11 @@ TRANSFORMATIONS = {
     "sparse": lambda d: d.map(sparse).shuffle(3).map(lambda s: tf.sparse_reduce_sum(s)),
     "sparse batches": lambda d: (
         d.map(sparse).batch(2).prefetch(1).map(lambda s: tf.sparse_reduce_sum(s))
+    ),
+    "ragged": lambda d: d.map(ragged).shuffle(3).prefetch(2).map(ragged_sum),
+    "ragged batches": lambda d: d.map(ragged).cache().batch(2).prefetch(1).map(ragged_sum),
+    "ragged rows": lambda d: (
+        d.map(ragged).apply(experimental.unbatch()).shuffle(4).batch(3).map(ragged_sum)
     ),
     "batched strings": lambda d: numbers_in(
         d.map(tf.as_string).batch(2).prefetch(2).apply(experimental.unbatch())

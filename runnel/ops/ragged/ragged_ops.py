@@ -22,13 +22,13 @@ from runnel.ops.reduce_functions import reduce_sum
 from runnel.ops.segments import unsorted_segment_sum
 from runnel.ops.selection import where_v2
 
-_SPLITS = "Tsplits: {int32, int64} = DT_INT64"
+SPLITS = "Tsplits: {int32, int64} = DT_INT64"
 
 ragged_range_op = register_op(
     "RaggedRange",
     inputs="starts: T, limits: T, deltas: T",
     outputs="rt_nested_splits: Tsplits, rt_dense_values: T",
-    attrs=["T: {bfloat16, float, double, int32, int64} = DT_INT32", _SPLITS],
+    attrs=["T: {bfloat16, float, double, int32, int64} = DT_INT32", SPLITS],
     host=True,
     differentiable=False,
 )
@@ -40,7 +40,7 @@ ragged_gather_op = register_op(
     attrs=[
         "Tvalues: type",
         "Tindices: {int32, int64}",
-        _SPLITS,
+        SPLITS,
         "PARAMS_RAGGED_RANK: int >= 1",
         "OUTPUT_RAGGED_RANK: int >= 0",
     ],
@@ -64,7 +64,7 @@ ragged_to_sparse_op = register_op(
     "RaggedTensorToSparse",
     inputs="rt_nested_splits: RAGGED_RANK * Tsplits, rt_dense_values: T",
     outputs="sparse_indices: int64, sparse_values: T, sparse_dense_shape: int64",
-    attrs=["RAGGED_RANK: int >= 1", "T: type", _SPLITS],
+    attrs=["RAGGED_RANK: int >= 1", "T: type", SPLITS],
     host=True,
 )
 
@@ -137,7 +137,7 @@ def _(xp, splits, values, indices, *, Tsplits):  # noqa: N803
     if indices.size and not ((indices >= 0) & (indices < rows)).all():
         bad = indices[(indices < 0) | (indices >= rows)].reshape(-1)[0]
         raise _refuse(f"indices must be in [0, {rows}), but one is {bad}")
-    outer = _dense_splits(indices.shape, Tsplits.np_dtype)
+    outer = dense_splits(indices.shape, Tsplits.np_dtype)
     chosen = indices.reshape(-1)
     inner = []
     for cuts in splits:
@@ -148,8 +148,8 @@ def _(xp, splits, values, indices, *, Tsplits):  # noqa: N803
     return [*outer, *inner, values[chosen]]
 
 
-def _dense_splits(shape: tuple[int, ...], dtype: Any) -> list[np.ndarray]:
-    """The splits that say that the rows of ``indices`` have equal lengths."""
+def dense_splits(shape: tuple[int, ...], dtype: Any) -> list[np.ndarray]:
+    """The splits of a tensor of that shape: all rows of a dimension have the same length."""
     made, count = [], 1
     for axis, size in enumerate(shape[1:], 1):
         count *= shape[axis - 1]
