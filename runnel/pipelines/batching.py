@@ -190,7 +190,7 @@ class _PaddedBatching(_Batching):
         out[...] = np.asarray(filling)
         for i, array in enumerate(arrays):
             part: Any = tuple(slice(size) for size in array.shape)
-            out[i][part] = array
+            out[(i, *part)] = array
         return out
 
 

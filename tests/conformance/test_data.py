@@ -100,6 +100,7 @@ PIPELINES = {
         .zip((ragged(tf), ragged(tf).map(tf.as_string)))
         .padded_batch(3, ([None], [None]), (np.int64(9), "?"))
     ),
+    "padded scalars": lambda tf: D(tf).range(3).prefetch(1).padded_batch(2, []),
     "unbatch": lambda tf: D(tf).range(7).batch(3).unbatch(),
     "window": lambda tf: D(tf).range(10).window(3, shift=2).flat_map(lambda w: w.batch(3)),
     "window of strides": lambda tf: (
