@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from runnel.data.dataset import AUTOTUNE, Dataset
+from runnel.data.device_copies import copy_to_device, prefetch_to_device
 from runnel.data.element_structure import RaggedTensorSpec, SparsePlace, TensorPlace
 from runnel.data.grouping import (
     Reducer,
@@ -45,12 +46,10 @@ from runnel.data.whole import (
     INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY,
     cardinality,
-    copy_to_device,
     from_variant,
     get_single_element,
     get_structure,
     parse_example_dataset,
-    prefetch_to_device,
     to_variant,
 )
 from runnel.data.whole import DatasetRecordWriter as TFRecordWriter

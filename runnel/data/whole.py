@@ -80,17 +80,3 @@ def parse_example_dataset(
     return lambda dataset: dataset.map(
         lambda texts: parse_example(texts, features), num_parallel_calls
     )
-
-
-def prefetch_to_device(device: str, buffer_size: Any = None) -> Callable[[Dataset], Dataset]:
-    """Elements made ahead for the steps on ``device``, which sends them while it is busy."""
-    del device  # a step copies what it needs to where it runs, ahead of its turn
-    return lambda dataset: dataset.prefetch(-1 if buffer_size is None else buffer_size)
-
-
-def copy_to_device(
-    target_device: str, source_device: str = "/cpu:0"
-) -> Callable[[Dataset], Dataset]:
-    """The same elements, for steps on ``target_device``, which copy them there."""
-    del target_device, source_device
-    return lambda dataset: dataset

@@ -202,6 +202,7 @@ class WorkerHost:
                 if session.steps.subgraphs is None:
                     make = function_planner(register, session, self.devices)
                     session.steps.subgraphs = Subgraphs(make, session.steps)
+                    session.steps.destination = self.devices.destination
             elif isinstance(instruction, Discard):
                 for part in instruction.parts:
                     self.sessions[instruction.session].parts.pop(part, None)
@@ -279,6 +280,7 @@ class WorkerHost:
         session = self.sessions[step.session]
         context.rendezvous = step.rendezvous
         context.steps.subgraphs = session.steps.subgraphs
+        context.steps.destination = session.steps.destination
         plan = session.parts[step.part or 0].plan()
         values = plan.run(feeds, context)
         step.rendezvous.flush()

@@ -150,6 +150,14 @@ def _watched(iterate: Callable[..., Traversal]) -> Callable[..., Traversal]:
     return iterated
 
 
+def on_host(element: Element) -> Element:
+    """``element`` in the host's memory."""
+    return [
+        value if isinstance(value, np.ndarray | np.generic) else np.asarray(value)
+        for value in element
+    ]
+
+
 def columns_of(elements: Sequence[Element]) -> Block:
     """Elements as a block."""
     return [list(column) for column in zip(*elements, strict=True)]

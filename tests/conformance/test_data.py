@@ -160,6 +160,15 @@ PIPELINES = {
     "cache": lambda tf: D(tf).range(4).cache().repeat(2),
     "prefetch": lambda tf: D(tf).range(12).map(lambda n: n + 1).prefetch(3),
     "prefetch in the middle": lambda tf: D(tf).range(12).prefetch(2).batch(5).prefetch(1),
+    "copy to a device": lambda tf: (
+        slices(tf).batch(2).apply(tf.data.experimental.copy_to_device("/cpu:0", "/cpu:0"))
+    ),
+    "prefetch to a device": lambda tf: slices(tf).apply(
+        tf.data.experimental.prefetch_to_device("/cpu:0", buffer_size=2)
+    ),
+    "prefetch to a device, not last": lambda tf: (
+        D(tf).range(5).apply(tf.data.experimental.prefetch_to_device("/cpu:0")).batch(2)
+    ),
     "generator": lambda tf: D(tf).from_generator(
         generator, (tf.int32, tf.float32), (tf.TensorShape([]), tf.TensorShape([None]))
     ),
@@ -479,6 +488,15 @@ def test_one_iterator_for_several_datasets():
     assert_same_values(switching(runnel), switching(reference))
 
 
+def test_a_device_that_is_not_there():
+    for tf in (runnel, reference):
+        with tf.Graph().as_default(), tf.Session() as sess:
+            dataset = D(tf).range(3).apply(tf.data.experimental.prefetch_to_device("/gpu:77"))
+            iterator = tf.data.make_initializable_iterator(dataset)
+            with pytest.raises(tf.errors.InvalidArgumentError, match="GPU:77"):
+                sess.run(iterator.initializer)
+
+
 def outcomes(tf, build, count=4):
     """What each of several steps gives: an element or the kind of error."""
     with tf.Graph().as_default(), tf.Session() as sess:
@@ -530,6 +548,9 @@ REFUSED = {
     "a scalar": lambda tf: D(tf).from_tensor_slices(3),
     "no bool": lambda tf: D(tf).range(3).filter(lambda n: n),
     "other types": lambda tf: D(tf).range(3).concatenate(slices(tf)),
+    "a device of no name": lambda tf: (
+        D(tf).range(3).apply(tf.data.experimental.prefetch_to_device("/nonsense:0"))
+    ),
     "no initializer": lambda tf: tf.data.make_one_shot_iterator(D(tf).range(3)).initializer,
 }
 

@@ -63,6 +63,7 @@ NOT_EXCHANGED = {
     "BatchNormWithGlobalNormalizationGrad": "likewise, from version 9",
     "AudioSummary": "likewise, from version 15",
     "PythonGeneratorDataset": "its generator lives in one process; it has no meaning in a file",
+    "CopyToDeviceDataset": "TensorFlow has functions that call another device in its place",
     "SerializeIterator": "where an iterator stands is written in words of our own",
     "DeserializeIterator": "where an iterator stands is written in words of our own",
     "WindowDataset": "its elements are datasets: only a function can take them",

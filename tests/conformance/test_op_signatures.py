@@ -14,6 +14,7 @@ from runnel.graph.signature import REQUIRED
 OWN = {
     "AccumulatorNumDropped",  # TensorFlow's accumulators do not count stale gradients
     "ResourceAccumulatorNumDropped",
+    "CopyToDeviceDataset",  # TensorFlow's is a generator of calls to another device
     "GatherTree",  # TensorFlow 1.15 has it, in its contrib
     "PythonGeneratorDataset",  # TensorFlow's has graph functions around Python's
     "_RecvMany",  # partitioning makes it of several _Recv

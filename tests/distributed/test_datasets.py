@@ -73,6 +73,18 @@ def test_a_fed_handle_points_to_an_iterator_on_another_task(cluster):
             assert given == [2000, 21, 25, 2001]
 
 
+@pytest.mark.parametrize("device", ["/cpu:0", f"{PS}/cpu:0"])
+def test_elements_are_sent_to_a_device_of_the_task_that_makes_them(cluster, device):
+    with tf.Graph().as_default():
+        with tf.device(PS):
+            there = numbers().apply(tf.data.experimental.prefetch_to_device(device))
+            iterator = there.make_initializable_iterator()
+            element = iterator.get_next()
+        with session(cluster["worker0"]) as sess:
+            sess.run(iterator.initializer)
+            assert [sess.run(element).tolist() for _ in range(3)] == EXPECTED
+
+
 def test_a_python_generator_of_another_process_is_refused_with_words(cluster):
     with tf.Graph().as_default():
         with tf.device(PS):

@@ -14,6 +14,7 @@ from runnel.ops.queues.queue_ops import RandomWords
 from runnel.pipelines.batching import Batch, PaddedBatch, Unbatch, Window
 from runnel.pipelines.buffering import Cache, Prefetch, Shuffle
 from runnel.pipelines.choosing import Directed, IgnoreErrors
+from runnel.pipelines.copying import CopyToDevice
 from runnel.pipelines.disk_cache import DiskCache
 from runnel.pipelines.files import Lines, Pieces, Records
 from runnel.pipelines.pipeline import Pipeline
@@ -280,6 +281,16 @@ def _(xp, source, size):
     if count < -1:
         raise InvalidArgumentError(None, None, "buffer_size must be >= 0 or set to AUTOTUNE")
     return scalar(Prefetch(pipeline_of(source), _AUTOTUNED if count < 0 else count))
+
+
+copy_op = dataset_op(
+    "CopyToDeviceDataset", _INPUT, ["target_device: string", *TYPES], blocking=True
+)
+
+
+@copy_op.kernel
+def _(xp, source, *, waiter, target_device):
+    return (scalar(CopyToDevice(pipeline_of(source), waiter.sender_to(target_device))),)
 
 
 ignore_errors_op = dataset_op("IgnoreErrorsDataset", _INPUT, [*TYPES, "log_warning: bool = false"])

@@ -16,6 +16,7 @@ from runnel.ops.data.function_ops import function_named
 from runnel.ops.data.optional_ops import OptionalValue
 from runnel.ops.queues.queue_ops import denoted
 from runnel.pipelines.iterator_state import IteratorState, iterator_of
+from runnel.pipelines.pipeline import on_host
 from runnel.pipelines.sources import scalar
 
 logger = logging.getLogger("runnel")
@@ -108,7 +109,7 @@ def _(xp, iterator, *, waiter):
         components = denoted(iterator, IteratorState).next(waiter.require_time)
     except OutOfRangeError:
         return (scalar(OptionalValue(None)),)
-    return (scalar(OptionalValue(list(components))),)
+    return (scalar(OptionalValue(on_host(components))),)
 
 
 EXTERNAL_STATE_POLICIES = ("warn", "ignore", "fail")

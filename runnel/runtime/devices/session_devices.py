@@ -11,10 +11,12 @@ from runnel.graph.device_set import DeviceSet, LogicalDevice
 from runnel.graph.operation import Operation
 from runnel.passes.placement.cost_model import Speeds
 from runnel.passes.placement.placement import Placement, check_single_device, place
+from runnel.passes.placement.placement_errors import no_such_device
 from runnel.passes.program.program import Program
 from runnel.passes.program.state_access import variable_name
 from runnel.runtime.devices.calibration import measured_speeds
 from runnel.runtime.devices.devices import apply_gpu_options, is_jax_default, session_devices
+from runnel.runtime.devices.transfer import Destination
 
 
 class SessionDevices:
@@ -56,6 +58,13 @@ class SessionDevices:
             config.log_device_placement,
             config.graph_options.optimizer_options.opt_level >= 0,
         )
+
+    def destination(self, wish: str, op: Operation) -> Destination:
+        """The device to which ``op`` sends values by the name ``wish``."""
+        found = self.devices.matching(wish)
+        if not found and not self.soft:
+            raise no_such_device(op, wish, self.devices, self.soft)
+        return Destination(found[0] if found else self.devices.host)
 
     def widen(self, devices: DeviceSet) -> None:
         """Takes more devices into account; what was placed stays where it is."""

@@ -46,22 +46,59 @@ def restore_types(before: bool) -> None:
         jax.enable_x64(before).__enter__()  # and is not left
 
 
+class Destination:
+    """A device, as values are sent to it."""
+
+    __slots__ = ("device", "_target")
+
+    def __init__(self, device: LogicalDevice) -> None:
+        self.device = device
+        self._target: Any = None
+
+    def send(self, value: Any) -> Any:
+        """``value`` as operations of the device take it; the copy may still be on its way.
+
+        What only the host can hold, such as strings, stays there.
+        """
+        in_host_memory = isinstance(value, np.ndarray | np.generic)
+        if self.device.device_type == "CPU" and (in_host_memory or not compiles_for_host()):
+            return in_memory(value)
+        if in_host_memory and value.dtype == object:
+            return value
+        target = self._target
+        if target is None:
+            target = self._target = xla_device(self.device)
+        if not in_host_memory and value.devices() == {target}:
+            return value
+        return put(value, target)
+
+
+def in_memory(value: Any) -> Any:
+    """``value``, which will be read on the host: a copy from a device has been started."""
+    if hasattr(value, "copy_to_host_async"):
+        value.copy_to_host_async()  # nothing to do where it is in the host's memory
+    return value
+
+
 class Transfer:
     """One value that crosses: value ``source`` is handed to ``device`` as value ``received``."""
 
-    __slots__ = ("source", "received", "device", "name", "by_value", "_target")
+    __slots__ = ("source", "received", "name", "by_value", "_destination")
 
     def __init__(
         self, source: int, received: int, device: LogicalDevice, name: str, by_value: bool
     ) -> None:
         self.source = source
         self.received = received
-        self.device = device
+        self._destination = Destination(device)
         self.name = name
         """What is sent, and from where, for people."""
         self.by_value = by_value
         """True when the receiver only wants to know the value, on the host."""
-        self._target: Any = None
+
+    @property
+    def device(self) -> LogicalDevice:
+        return self._destination.device
 
     def start(self, value: Any) -> Any:
         """``value`` as the receiver takes it; the copy may still be on its way.
@@ -70,20 +107,7 @@ class Transfer:
         """
         if value is None:
             return None
-        to_host = self.device.device_type == "CPU" and not compiles_for_host()
-        if self.by_value or to_host:
-            if hasattr(value, "copy_to_host_async"):
-                value.copy_to_host_async()  # nothing to do where it is in the host's memory
-            return value
-        in_host_memory = isinstance(value, np.ndarray | np.generic)
-        if in_host_memory and self.device.device_type == "CPU":
-            return value  # it is there
-        target = self._target
-        if target is None:
-            target = self._target = xla_device(self.device)
-        if not in_host_memory and value.devices() == {target}:
-            return value
-        return put(value, target)
+        return in_memory(value) if self.by_value else self._destination.send(value)
 
     def __repr__(self) -> str:
         return f"<Transfer {self.name} to {self.device.short_name}>"

@@ -28,6 +28,7 @@ from runnel.runtime.devices.transfer import Transfer
 from runnel.runtime.interpret.interpreter import missing_variable
 from runnel.runtime.schedule.unit import BlockingUnit, BoundUnit, Pending, SegmentUnit
 from runnel.runtime.segment.tiers import SegmentRunner
+from runnel.runtime.state.cell import as_numpy
 from runnel.runtime.state.step_context import StepContext
 from runnel.runtime.state.task_state import TaskState
 
@@ -90,6 +91,9 @@ class Schedule:
         for (value, device), units in takers.items():
             sources = [unit.device for unit in makers.get(value, ())]
             if value in self._constants or device in (sources or [host]):
+                for unit in makers.get(value, ()):
+                    if isinstance(unit, BlockingUnit):
+                        unit.kept.append(value)
                 continue  # it is there
             number = received[value, device] = program.new_value(program.infos[value])
             as_array = any(unit.takes_array(value) for unit in units)
@@ -218,7 +222,7 @@ class Schedule:
             return False
         for number, result in zip(unit.outputs, results):
             values[number] = result
-        if unit.transfers:
+        if unit.transfers or unit.kept:
             self._send(unit, values)
         return True
 
@@ -228,6 +232,8 @@ class Schedule:
             # Units that wait for different things may each have read the same variable.
             if transfer.received not in values:
                 values[transfer.received] = transfer.start(values[transfer.source])
+        for value in unit.kept:
+            values[value] = as_numpy(values[value])
 
     def _finish(
         self,

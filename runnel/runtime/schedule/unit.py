@@ -31,7 +31,7 @@ Pending = dict[int, Unconfirmed]
 class BoundUnit:
     """A unit at its place in a schedule."""
 
-    __slots__ = ("place", "inputs", "outputs", "needs", "awaited", "transfers", "device")
+    __slots__ = ("place", "inputs", "outputs", "needs", "awaited", "transfers", "kept", "device")
 
     def __init__(self, unit: Unit, place: int) -> None:
         self.place = place
@@ -45,6 +45,8 @@ class BoundUnit:
         """Places of the units whose checks must have held before this one changes anything."""
         self.transfers: list[Transfer] = []
         """What is sent when it has run."""
+        self.kept: list[int] = []
+        """What an operation of the host may have given on another device, for users on the host."""
         self.device = unit.device
         """Where it runs, in a step over several devices."""
 

@@ -96,6 +96,7 @@ class BaseSession:
         self._steps = RunningSteps(self._backend.resources)
         if isinstance(self._backend, LocalBackend):
             self._steps.subgraphs = Subgraphs(self._plan, self._steps)
+            self._steps.destination = self._devices.destination
         # Guards _prepared; a plan is prepared once even if several threads ask for it.
         self._prepare_lock = threading.Lock()
         self._prepared: dict[Any, _Prepared] = {}

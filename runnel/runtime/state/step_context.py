@@ -78,6 +78,12 @@ class NodeWaiter(Waiter):
             )
         return prepare(tuple(fetches), tuple(feeds))
 
+    def sender_to(self, device: str) -> Callable[[Any], Any]:
+        """A function that gives a value as operations of a device of this task take it."""
+        find = self._context.steps.destination
+        assert find is not None, "who prepares subgraphs knows devices"
+        return find(device, self.node.op).send  # type: ignore[no-any-return]
+
     def require_time(self) -> None:
         """An error when the step has to stop."""
         self._context.require_time(self.node)
@@ -316,6 +322,7 @@ class RunningSteps:
         "resources",
         "numbers",
         "subgraphs",
+        "destination",
         "_running",
         "_closed",
         "_asleep",
@@ -328,6 +335,8 @@ class RunningSteps:
         """What steps share beside variables."""
         self.subgraphs: Callable[[tuple[Any, ...], tuple[Any, ...]], Any] | None = None
         """Prepares parts of the graph that operations run: functions of datasets."""
+        self.destination: Callable[[str, Operation], Any] | None = None
+        """Finds the device to which an operation sends values, by its name."""
         self.numbers = itertools.count(1)
         """For the steps, in the order in which they begin."""
         # Changed by single operations of a dictionary only, which need no lock.
