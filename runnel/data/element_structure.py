@@ -12,6 +12,7 @@ from typing import Any
 from runnel.graph import dtypes
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import DType, as_dtype
+from runnel.graph.graph import colocate_with
 from runnel.graph.operation import Tensor
 from runnel.graph.shapes import Dims, TensorShape, compatible_dims
 from runnel.graph.sparse_tensor import SparseTensor, is_sparse
@@ -392,5 +393,8 @@ def to_components(structure: Any, elements: Any) -> list[Tensor]:
 
 def from_components(structure: Any, tensors: list[Tensor]) -> Any:
     """The elements that ``tensors`` stand for."""
-    leaves = zip(flatten(structure), tensors, strict=True)
-    return pack_as(structure, [place.from_component(tensor) for place, tensor in leaves])
+    leaves = []
+    for place, tensor in zip(flatten(structure), tensors, strict=True):
+        with colocate_with(tensor.op):  # a variant cannot go to another process
+            leaves.append(place.from_component(tensor))
+    return pack_as(structure, leaves)

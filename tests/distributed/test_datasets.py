@@ -106,10 +106,17 @@ def test_a_dataset_of_another_process():
                 iterator = numbers().make_initializable_iterator()
                 element = iterator.get_next()
                 rest = tf.data.experimental.get_next_as_optional(iterator).has_value()
+                rows = tf.ragged.constant([["a", "b"], []])
+                sparse = tf.SparseTensor([[0, 1], [1, 0]], [1.5, 2.5], [2, 2])
+                parts = Dataset.from_tensors((rows, sparse)).make_initializable_iterator()
             with tf.device(WORKER):
                 doubled = element * 2
+            rows, sparse = parts.get_next()
             with session(server) as sess:
-                sess.run(iterator.initializer)
+                sess.run([iterator.initializer, parts.initializer])
+                found = sess.run([rows, sparse])
+                assert found[0].to_list() == [[b"a", b"b"], []]
+                assert found[1].values.tolist() == [1.5, 2.5]
                 assert sess.run(doubled).tolist() == [2000, 2000]
                 assert sess.run(rest)
         finally:
