@@ -10,6 +10,7 @@ import numpy as np
 from runnel.data.dataset import Dataset
 from runnel.data.element_structure import (
     DatasetPlace,
+    RaggedTensorSpec,
     SparsePlace,
     TensorPlace,
     as_elements,
@@ -30,6 +31,7 @@ from runnel.ops.casting import cast
 from runnel.ops.data import collecting_ops, dataset_ops, function_ops
 from runnel.ops.gather import gather
 from runnel.ops.one_hot import one_hot
+from runnel.ops.ragged.ragged_tensor import RaggedTensor
 from runnel.ops.reduce_functions import reduce_max, reduce_min, reduce_sum
 from runnel.ops.sampling.random import multinomial, random_uniform
 from runnel.ops.selection import where
@@ -228,6 +230,45 @@ def dense_to_sparse_batch(batch_size: Any, row_shape: Any) -> Transformation:
         )
 
     return transformed
+
+
+def dense_to_ragged_batch(
+    batch_size: Any, drop_remainder: Any = False, row_splits_dtype: Any = dtypes.int64
+) -> Transformation:
+    """``batch_size`` elements as one, where tensors may differ in shape: they become ragged.
+
+    A tensor whose shape is known, and what is no tensor, is batched as :meth:`Dataset.batch` does.
+
+    Example:
+        >>> rows = tf.data.Dataset.range(4).map(lambda n: tf.fill([n], n))
+        >>> rows.apply(tf.data.experimental.dense_to_ragged_batch(2))  # [[], [1]]; [[2, 2], ...]
+    """
+
+    def ragged(place: TensorPlace) -> TensorPlace:
+        unknown = [axis for axis, size in enumerate(place.dims or ()) if size is None]
+        if not unknown:
+            return place
+        return RaggedTensorSpec(place.shape, place.dtype, unknown[-1], row_splits_dtype)
+
+    def transformed(dataset: Dataset) -> Dataset:
+        places = flatten(dataset._structure)
+        made = [ragged(place) if type(place) is TensorPlace else place for place in places]
+
+        def encoded(*element: Any) -> tuple[Any, ...]:
+            leaves = zip(places, made, flatten(element), strict=True)
+            return tuple(leaf if old is new else _encoded(new, leaf) for old, new, leaf in leaves)
+
+        variant = dataset.map(encoded)._variant_tensor
+        return Dataset(variant, pack_as(dataset._structure, made)).batch(batch_size, drop_remainder)
+
+    return transformed
+
+
+def _encoded(place: Any, tensor: Any) -> Any:
+    """A tensor as an element of ``place``, which is ragged."""
+    if place.ragged_rank:
+        tensor = RaggedTensor.from_tensor(tensor, ragged_rank=place.ragged_rank)
+    return place.to_component(tensor)
 
 
 def rejection_resample(

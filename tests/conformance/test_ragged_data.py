@@ -74,6 +74,18 @@ PIPELINES = {
         .batch(3)
         .prefetch(2)
     ),
+    "dense to ragged": lambda tf: (
+        D(tf)
+        .range(5)
+        .map(lambda n: {"r": tf.fill([n], n), "n": n, "s": tf.sparse.from_dense([n, 0])})
+        .apply(tf.data.experimental.dense_to_ragged_batch(2, True, tf.int32))
+    ),
+    "dense to ragged, deeply": lambda tf: (
+        D(tf)
+        .range(1, 5)
+        .map(lambda n: (tf.fill([n, 2, n], 1.5), tf.fill([2, n], "x"), tf.fill([n, 3], n)))
+        .apply(tf.data.experimental.dense_to_ragged_batch(3))
+    ),
     "ragged zip and concatenate": lambda tf: (
         D(tf)
         .zip((D(tf).from_tensors(words(tf)), D(tf).from_tensors(deep(tf))))
