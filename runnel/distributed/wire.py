@@ -112,7 +112,15 @@ def _type(number: int) -> np.dtype:
 
 
 def _strings(array: np.ndarray) -> bytes:
-    texts = [t.encode() if isinstance(t, str) else bytes(t) for t in array.reshape(-1)]
+    texts = [t.encode() if isinstance(t, str) else t for t in array.reshape(-1)]
+    for text in texts:
+        if not isinstance(text, bytes | bytearray | memoryview):
+            raise errors.UnimplementedError(
+                None,
+                None,
+                f"A {type(text).__name__} cannot go from one task to another: only the task that "
+                "made it knows what it means. Place what uses it on that task",
+            )
     lengths = struct.pack(f"<{len(texts)}I", *map(len, texts))
     return b"".join([lengths, *texts])
 

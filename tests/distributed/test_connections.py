@@ -253,3 +253,15 @@ _FACTOR = float(os.environ.get("RUNNEL_FUZZ", "1"))
 @given(seed=st.integers(0, 2**32))
 def test_a_mutated_message_ends_the_connection_or_is_another_message(seed):
     assert "connection" in outcome(mutated(SAMPLE, seed))
+
+
+def test_what_only_its_own_task_understands_is_refused(sides):
+    envelope = Envelope()
+    envelope.bundle.values.add(key="handle")
+    handle = np.empty((), object)
+    handle[()] = object()
+    with pytest.raises(tf.errors.UnimplementedError, match="cannot go from one task to another"):
+        sides[0].connection.send(envelope, [handle])
+    sides[0].connection.send(Envelope())  # nothing of it has left
+    sides[1].connection.start()
+    assert sides[1].messages.get(timeout=60)[0] == Envelope()
