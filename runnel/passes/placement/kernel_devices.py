@@ -25,6 +25,15 @@ _FOLLOWING = frozenset(
         *("TensorArrayV3", "StackV2", "Assert"),
     }
 )
+# TensorFlow has these on accelerators too: they are the host's, which gives elements to the device.
+_ITERATORS = frozenset(
+    {
+        *("Iterator", "IteratorV2", "OneShotIterator", "MakeIterator"),
+        *("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional"),
+        *("IteratorToStringHandle", "IteratorFromStringHandle", "IteratorFromStringHandleV2"),
+        *("SerializeIterator", "DeserializeIterator"),
+    }
+)
 
 
 def service(op: Operation, kind: str) -> str:
@@ -39,6 +48,8 @@ def service(op: Operation, kind: str) -> str:
         return KERNEL if op_def.can_compile(kind, dtype) else MISSING
     if op_def.variable and mapped_folder(op):
         return MISSING
+    if op_def.name in _ITERATORS:
+        return ON_HOST
     if _has_host_types(op):
         return KERNEL if op_def.name == "Assert" else MISSING
     if op_def.name in _FOLLOWING or op_def.variable or not op_def.kernels:

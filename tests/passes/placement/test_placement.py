@@ -178,3 +178,13 @@ def test_a_loop_without_wishes_of_its_own_follows_the_rest():
 
     tf.while_loop(lambda i: tf.less(i, 3, name="less"), body, [tf.constant(0)])
     assert where(CPUS)["while/less"] == "CPU:1"
+
+
+def test_an_iterator_may_be_asked_for_on_an_accelerator_and_is_never_put_there_unasked():
+    iterator = tf.data.Dataset.range(3).make_initializable_iterator()
+    with tf.device("/gpu:0"):
+        iterator.get_next(name="element")
+    tf.data.Dataset.range(3).make_initializable_iterator().get_next(name="other")
+    found = where()
+    assert found["element"] == "GPU:0" == found[iterator.initializer.name]
+    assert found["other"] == "CPU:0"
