@@ -7,6 +7,8 @@ interpreter finds the words for what went wrong.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from runnel.runtime.compile.buffers import (
     NotCompilable,
     StackContent,
     StackHandle,
+    Sweep,
     to_device,
     to_host,
 )
@@ -146,7 +149,7 @@ def _prepared(effects: Effects, handle: ArrayHandle, shape: tuple[int, ...]) -> 
 
     content = effects.contents[handle]
     if content.buffer is None:
-        marks = [] if handle.sums else [jnp.zeros(content.bound, np.int8)]
+        marks = [] if handle.sums else [np.zeros(content.bound, np.int8)]
         buffer = jnp.zeros((content.bound, *shape), handle.dtype)
         effects.contents[handle] = content = content.with_arrays([buffer, *marks])
     if content.buffer.shape[1:] != tuple(shape):
@@ -184,21 +187,89 @@ def _write(effects: Effects, node: Node, values: list[Any], check: Check) -> Any
     else:
         _check_index(effects, handle, index, check)
     content = _prepared(effects, handle, element.shape)
-    buffer, marks = content.buffer, content.marks
     if handle.sums:
-        present = lax.dynamic_index_in_dim(buffer, index, 0, keepdims=False)
+        present = lax.dynamic_index_in_dim(content.buffer, index, 0, keepdims=False)
         element = present + element
     else:
-        check(lax.dynamic_index_in_dim(marks, index, 0, keepdims=False) == EMPTY, _unexplained)
-        marks = lax.dynamic_update_index_in_dim(marks, np.int8(WRITTEN), index, 0)
-    buffer = lax.dynamic_update_index_in_dim(buffer, element, index, 0)
-    _replace(effects, handle, buffer, marks)
+        _mark(effects, handle, index, lambda marks: marks == EMPTY, WRITTEN, check)
+    buffer = lax.dynamic_update_index_in_dim(content.buffer, element, index, 0)
+    _replace(effects, handle, buffer=buffer)
     return np.float32(0)
 
 
-def _replace(effects: Effects, handle: ArrayHandle, buffer: Any, marks: Any) -> None:
-    arrays = [buffer] if marks is None else [buffer, marks]
-    effects.contents[handle] = effects.contents[handle].with_arrays(arrays)
+def _replace(effects: Effects, handle: ArrayHandle, **changes: Any) -> None:
+    effects.contents[handle] = replace(effects.contents[handle], **changes)
+
+
+def _mark(
+    effects: Effects,
+    handle: ArrayHandle,
+    index: Any,
+    allows: Callable[[Any], Any],
+    after: int | None,
+    check: Check,
+) -> None:
+    """Checks the mark of an element, and gives it another unless that is None.
+
+    Where a loop takes each element in one iteration, all that it takes are looked at beforehand.
+    """
+    from jax import lax
+
+    content = effects.contents[handle]
+    if content.has_known_marks and isinstance(index, np.ndarray | np.generic):
+        if 0 <= int(index) < len(content.marks):  # or the index has been found wrong
+            _mark_all(effects, handle, index.reshape(1), allows, after, check)
+        return
+    if content.has_known_marks:
+        sweep = _sweep(effects, handle, index)
+        if sweep is not None:
+            present = content.marks[sweep.first : sweep.last + 1]
+            check(np.all(allows(present if content.swept is None else sweep.mark)), _unexplained)
+            if after is not None:
+                _replace(effects, handle, swept=sweep._replace(mark=after))
+            return
+        content = content.with_traced_marks()
+    check(allows(lax.dynamic_index_in_dim(content.marks, index, 0, keepdims=False)), _unexplained)
+    if after is not None:
+        marks = lax.dynamic_update_index_in_dim(content.marks, np.int8(after), index, 0)
+        content = replace(content, marks=marks)
+    effects.contents[handle] = content
+
+
+def _sweep(effects: Effects, handle: ArrayHandle, index: Any) -> Sweep | None:
+    """The use of an element by a loop that takes each in one iteration, if it is known to."""
+    content, loop = effects.contents[handle], effects.counted_by(index)
+    if loop is None or loop is not effects.sweeper or not loop.is_exact or handle.dynamic:
+        return None
+    if content.swept is not None:
+        return content.swept if content.swept.index is index else None
+    first, last = effects.range_of(index)  # type: ignore[misc]
+    if first < 0 or last >= content.least:
+        return None
+    return Sweep(loop, index, EMPTY, first, last)
+
+
+def _mark_all(
+    effects: Effects,
+    handle: ArrayHandle,
+    indices: np.ndarray,
+    allows: Callable[[Any], Any],
+    after: int | None,
+    check: Check,
+) -> None:
+    """Checks the marks of several elements, and gives them another unless that is None."""
+    content = effects.contents[handle]
+    if content.swept is not None:
+        content = content.with_traced_marks()
+    check(allows(content.marks[indices]), _unexplained)
+    if after is not None:
+        if content.has_known_marks:
+            marks = content.marks.copy()
+            marks[indices] = after
+        else:
+            marks = content.marks.at[indices].set(np.int8(after))
+        content = replace(content, marks=marks)
+    effects.contents[handle] = content
 
 
 def _element_dims(effects: Effects, handle: ArrayHandle) -> tuple[int, ...]:
@@ -217,20 +288,16 @@ def _read(effects: Effects, node: Node, values: list[Any], check: Check) -> Any:
     content = _prepared(effects, handle, _element_dims(effects, handle))
     _check_index(effects, handle, index, check)
     if not handle.sums:
-        mark = lax.dynamic_index_in_dim(content.marks, index, 0, keepdims=False)
-        _check_marks(handle, mark, check)
-        if handle.clears:
-            marks = lax.dynamic_update_index_in_dim(content.marks, np.int8(CLEARED), index, 0)
-            _replace(effects, handle, content.buffer, marks)
+        after = CLEARED if handle.clears else None
+        _mark(effects, handle, index, partial(_may_be_read, handle), after, check)
     return lax.dynamic_index_in_dim(content.buffer, index, 0, keepdims=False)
 
 
-def _check_marks(handle: ArrayHandle, marks: Any, check: Check) -> None:
+def _may_be_read(handle: ArrayHandle, marks: Any) -> Any:
     """Elements may be read if they are written; or empty, but of known shape: then zeros."""
     if handle.alike or is_fully_defined(handle.dims):
-        check(marks != CLEARED, _unexplained)
-    else:
-        check(marks == WRITTEN, _unexplained)
+        return marks != CLEARED
+    return marks == WRITTEN
 
 
 def _size(effects: Effects, node: Node, values: list[Any], check: Check) -> Any:
@@ -251,10 +318,8 @@ def _gather(effects: Effects, node: Node, values: list[Any], check: Check) -> An
     content = _prepared(effects, handle, dims)
     whole = _is_whole(indices, size) and content.buffer.shape[0] == size
     if not handle.sums:
-        _check_marks(handle, content.marks if whole else content.marks[indices], check)
-        if handle.clears:
-            marks = content.marks.at[indices].set(CLEARED)
-            _replace(effects, handle, content.buffer, marks)
+        after = CLEARED if handle.clears else None
+        _mark_all(effects, handle, indices, partial(_may_be_read, handle), after, check)
     return content.buffer if whole else content.buffer[indices]
 
 
@@ -271,7 +336,6 @@ def _scatter(effects: Effects, node: Node, values: list[Any], check: Check) -> A
 def _scatter_rows(
     effects: Effects, handle: ArrayHandle, indices: np.ndarray, value: Any, check: Check
 ) -> None:
-    import jax.numpy as jnp
 
     if indices.shape[0] != value.shape[0] or np.unique(indices).size < indices.size:
         raise NotCompilable("indices that do not fit the values")
@@ -283,18 +347,18 @@ def _scatter_rows(
     fresh = effects.contents[handle].buffer is None
     whole = _is_whole(indices, size)
     if fresh and whole:
-        marks = None if handle.sums else jnp.full(size, WRITTEN, np.int8)
-        _replace(effects, handle, value, marks)
+        marks = None if handle.sums else np.full(size, WRITTEN, np.int8)
+        _replace(effects, handle, buffer=value, marks=marks)
         return
     content = _prepared(effects, handle, value.shape[1:])
     whole = whole and content.buffer.shape[0] == size
     if handle.sums:
         buffer = content.buffer + value if whole else content.buffer.at[indices].add(value)
-        _replace(effects, handle, buffer, None)
+        _replace(effects, handle, buffer=buffer)
         return
-    check(content.marks[indices] == EMPTY, _unexplained)
+    _mark_all(effects, handle, indices, lambda marks: marks == EMPTY, WRITTEN, check)
     buffer = value if whole else content.buffer.at[indices].set(value)
-    _replace(effects, handle, buffer, content.marks.at[indices].set(WRITTEN))
+    _replace(effects, handle, buffer=buffer)
 
 
 def _concat(effects: Effects, node: Node, values: list[Any], check: Check) -> Any:

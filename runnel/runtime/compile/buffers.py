@@ -11,10 +11,11 @@ XLA copies an element there when it is pushed and back when it is popped, while 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -165,6 +166,20 @@ class HostMemory:
         return replace(content, on_host=True, spare=alike.index(handle))
 
 
+class Sweep(NamedTuple):
+    """An array's use by a loop that takes its elements one by one, each in one iteration.
+
+    The element of this iteration, at ``index``, has ``mark`` by now. When the loop has ended, all
+    from ``first`` to ``last`` have that.
+    """
+
+    loop: Any
+    index: Any
+    mark: int
+    first: int
+    last: int
+
+
 @dataclass(slots=True, eq=False)
 class ArrayContent:
     """The elements of a TensorArray, and for each whether it is empty, written or cleared."""
@@ -175,6 +190,9 @@ class ArrayContent:
     """And at least: as many, unless an array grows in a loop."""
     buffer: Any = None
     marks: Any = None
+    """Of each element; an array of NumPy as long as they are known."""
+    swept: Sweep | None = None
+    """Where marks are known: what the iteration that is traced does to one of them."""
     reached: dict[Any, int] = field(default_factory=dict)
     """How many there are at least when a loop has ended, by its trace."""
     size: Any = None
@@ -182,11 +200,24 @@ class ArrayContent:
 
     @property
     def arrays(self) -> list[Any]:
-        return [self.buffer] if self.marks is None else [self.buffer, self.marks]
+        traced = [] if self.marks is None or self.has_known_marks else [self.marks]
+        return [self.buffer, *traced]
 
     def with_arrays(self, arrays: list[Any]) -> ArrayContent:
         buffer, *marks = arrays
-        return replace(self, buffer=buffer, marks=marks[0] if marks else None)
+        return replace(self, buffer=buffer, marks=marks[0] if marks else self.marks)
+
+    @property
+    def has_known_marks(self) -> bool:
+        return isinstance(self.marks, np.ndarray)
+
+    def with_traced_marks(self) -> ArrayContent:
+        """The same, for a use that depends on data."""
+        import jax.numpy as jnp
+
+        if not self.has_known_marks:
+            return self
+        return replace(self, marks=jnp.asarray(self.marks), swept=None)
 
     def with_room(self, room: int) -> ArrayContent:
         """The same elements, in a buffer for at least ``room``."""
@@ -198,7 +229,10 @@ class ArrayContent:
         for array in self.arrays:
             rest = (room - array.shape[0], *array.shape[1:])
             made.append(jnp.concatenate([array, jnp.zeros(rest, array.dtype)]))
-        return self.with_arrays(made)
+        grown = self.with_arrays(made)
+        if grown.has_known_marks:
+            grown.marks = np.pad(grown.marks, (0, room - len(grown.marks)))
+        return grown
 
     def with_elements(self, indices: tuple[int, int], loop: Any) -> ArrayContent:
         """With an element at one of ``indices``, at the greatest of them when ``loop`` ends."""
@@ -216,9 +250,13 @@ class ArrayContent:
         """
         if not complete:
             return replace(self, least=start.least, reached=start.reached)
+        marks = self.marks
+        if self.swept is not None and self.swept.loop is loop:
+            marks = self.marks.copy()
+            marks[self.swept.first : self.swept.last + 1] = self.swept.mark
         least = max(self.least, self.reached.get(loop, 0))
         reached = {other: count for other, count in self.reached.items() if other is not loop}
-        return replace(self, least=least, reached=reached)
+        return replace(self, least=least, reached=reached, marks=marks, swept=start.swept)
 
 
 def new_buffers(shapes: Sequence[Any], device: Any) -> tuple[Any, ...]:
@@ -255,6 +293,8 @@ class Effects:
         """True when a loop asks whether to go on."""
         self.loop_seconds = 0.0
         """How long the loops run that do not ask, as estimated."""
+        self.sweeper: Any = None
+        """The loop that is traced, where what is traced runs once in each of its iterations."""
         self.open_loops = 0
         """The loops so far whose end depends on data."""
         self.host = host
@@ -264,6 +304,15 @@ class Effects:
         self._ranges: dict[int, tuple[Any, int, int, Any]] = {}
         """Integers (traced, by identity) of which the least and the greatest value are known, and
         the loop whose counter each is, if it is one."""
+
+    @contextmanager
+    def swept_by(self, loop: Any) -> Iterator[None]:
+        """Within the block, what is traced runs once in each iteration of ``loop``, if not None."""
+        before, self.sweeper = self.sweeper, loop
+        try:
+            yield
+        finally:
+            self.sweeper = before
 
     def large_buffers(self, platform: str) -> list[Any]:
         """Buffers that a segment hands out to be lent to its next run (donated).

@@ -203,6 +203,7 @@ class CompiledLoop:
         import jax.numpy as jnp
 
         if isinstance(content, ArrayContent):
+            content = content.with_traced_marks()
             described = self._signature.resources[number]
             if isinstance(described, GivenArray) and described.is_full and not described.sums:
                 return [content.marks]  # nothing can have been written to it

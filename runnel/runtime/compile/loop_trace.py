@@ -63,6 +63,8 @@ class LoopTrace:
         self._counters: Counters = around.call.counters
         self._extra = len(loop.condition.fetches)
         self._nodes: dict[Node, None] = {}
+        self.is_exact = False
+        """Whether it is known how often the loop runs."""
         self._always_ends = False
         """Whether an iteration ends by itself, also on what an iteration that failed has left."""
 
@@ -75,6 +77,7 @@ class LoopTrace:
         count = len(loop.variables)
         firsts, self._invariants = inputs[:count], inputs[count:]
         exact, times = self._iterations(firsts, state)
+        self.is_exact = exact
         if exact and times == 0:
             return [firsts[position] for position in loop.exits]
         firsts = [jnp.asarray(value, value.dtype) for value in firsts]
@@ -196,7 +199,9 @@ class LoopTrace:
         self, variables: Sequence[Any], state: ProgramState, checks: Any
     ) -> list[Any]:
         inputs = [*variables, *self._invariants]
-        return self._around.run_program(self._condition, inputs, state, checks)[: self._extra]
+        with self._effects.swept_by(None):
+            results = self._around.run_program(self._condition, inputs, state, checks)
+        return results[: self._extra]
 
     def _iteration(self, variables: Sequence[Any], state: ProgramState, handles: Any) -> Any:
         """The variables of the next iteration, and whether the checks of this one hold."""
@@ -209,7 +214,8 @@ class LoopTrace:
             self._effects.note_range(variables[position], least, greatest, self)
         _, *extras = self._run_condition(variables, own, around.owner.checks.inside())
         inputs = [*variables, *self._invariants, *extras]
-        following = around.run_program(self._body, inputs, own, checks)
+        with self._effects.swept_by(self):
+            following = around.run_program(self._body, inputs, own, checks)
         self._nodes.update(dict.fromkeys(checks.nodes))
         holds = checks.hold()
         holds = jnp.asarray(True) if holds is None else holds

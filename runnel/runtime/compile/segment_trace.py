@@ -28,6 +28,8 @@ from runnel.runtime.interpret.interpreter import as_op_error
 
 logger = logging.getLogger("runnel")
 
+_SHIFTS = {"Add": 1, "AddV2": 1, "Sub": -1}
+"""Operations that move a counter by a number; and in which direction."""
 _MAX_FOLDED_ELEMENTS = 1024
 
 
@@ -189,7 +191,22 @@ class SegmentTrace:
         result = bind(kernel, node, jnp, self.checks, self.platform)(*values)
         if op_def.name == "Minimum" and not np.shape(result):
             self._note_limit(result, values)
+        elif op_def.name in _SHIFTS and not np.shape(result):
+            self._note_shifted(result, values, _SHIFTS[op_def.name])
         return result
+
+    def _note_shifted(self, result: Any, values: list[Any], sign: int) -> None:
+        """A counter and a number that is known make another counter."""
+        counter, number = values
+        if sign > 0 and is_known(counter):
+            counter, number = number, counter
+        known, loop = self.effects.range_of(counter), self.effects.counted_by(counter)
+        if known is None or loop is None or not is_known(number):
+            return
+        ends = [end + sign * int(number) for end in known]
+        limits = np.iinfo(result.dtype)
+        if limits.min <= ends[0] and ends[1] <= limits.max:
+            self.effects.note_range(result, ends[0], ends[1], loop)
 
     def _note_limit(self, result: Any, values: list[Any]) -> None:
         """The minimum of a number that is known and one that is not has a known limit."""

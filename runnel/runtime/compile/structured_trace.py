@@ -16,7 +16,14 @@ import numpy as np
 
 from runnel.passes.program.program import Node
 from runnel.passes.structure.structured import Conditional, Loop, structure_of, touched_by
-from runnel.runtime.compile.buffers import ArrayHandle, Effects, Handle, NotCompilable, StackHandle
+from runnel.runtime.compile.buffers import (
+    ArrayContent,
+    ArrayHandle,
+    Effects,
+    Handle,
+    NotCompilable,
+    StackHandle,
+)
 from runnel.runtime.compile.loop_trace import LoopTrace, ProgramState, is_known
 from runnel.runtime.interpret.code import Code, TracedCall
 from runnel.runtime.state.random_streams import skipped
@@ -154,6 +161,9 @@ class StructuredTrace:
                 ):
                     settled = False
                     effects.contents[handle] = _like(content, known)
+                elif known.has_known_marks and not _has_marks_of(known, content):
+                    settled = False
+                    effects.contents[handle] = known.with_traced_marks()
             if settled:
                 return changed
         raise NotCompilable("the shapes that it keeps do not settle")
@@ -197,7 +207,8 @@ class StructuredTrace:
         def branch(side: int, handles: Sequence[Handle]) -> Any:
             own = self.copied(state)
             checks = outer.inside()
-            values = self.run_program(codes[side], parameters, own, checks)
+            with self.effects.swept_by(None):  # an iteration may leave it out
+                values = self.run_program(codes[side], parameters, own, checks)
             nodes.update(dict.fromkeys(checks.nodes))
             kept[side] = values
             holds = checks.hold()
@@ -276,7 +287,14 @@ def _like(content: Any, known: Any) -> Any:
         return content
     if known.buffer is None or known is content:
         known = known.with_arrays([jnp.zeros(a.shape, a.dtype) for a in content.arrays])
+        if content.has_known_marks:
+            known.marks = np.zeros_like(content.marks)
     return known.with_room(content.buffer.shape[0])
+
+
+def _has_marks_of(known: ArrayContent, content: ArrayContent) -> bool:
+    """True when an array has the marks that it had before, but for those that a loop sweeps."""
+    return content.has_known_marks and np.array_equal(content.marks, known.marks)
 
 
 def _joined(merged: dict[Handle, Any], after: dict[Handle, Any], before: dict[Handle, Any]) -> Any:

@@ -280,3 +280,173 @@ def test_no_two_buffers_on_the_host_look_alike(host_memory, monkeypatch):
         sess.run(tf.gradients(tf.reduce_sum(a), x), {x: np.ones((4, 8), "f")})
     rooms = {shape[0] for shape in made if len(shape) == 3 and shape[0] >= 50}
     assert rooms == {50, 51}
+
+
+# Which elements are written, and which have been read ---------------------------------------------
+
+
+def unstacked_rows(x, clears=True):
+    return tf.TensorArray(tf.float32, 4, element_shape=[3], clear_after_read=clears).unstack(x)
+
+
+def over(x, body, times=4, start=0):
+    """``body(i, total)`` for each counter, added up."""
+    count = lambda i, total: (i + 1, total + body(i))  # noqa: E731
+    return tf.while_loop(lambda i, _: i < start + times, count, [start, tf.zeros([3])])[1]
+
+
+def written(x, index_of=lambda i: i, size=4, times=4):
+    array = tf.TensorArray(tf.float32, size, element_shape=[3])
+    body = lambda i, a: (i + 1, a.write(index_of(i), x[i]))  # noqa: E731
+    return tf.while_loop(lambda i, _: i < times, body, [0, array])[1]
+
+
+def read_in_two_loops(x, clears):
+    array = unstacked_rows(x, clears)
+    first = over(x, array.read, 2)
+    return first + over(x, array.read, 2, start=2)
+
+
+def read_again(x, clears):
+    array = unstacked_rows(x, clears)
+    first = over(x, array.read)
+    with tf.control_dependencies([first]):
+        return first + over(x, array.read)
+
+
+def read_twice_at_once(x, clears):
+    array = unstacked_rows(x, clears)
+
+    def body(i):
+        first = array.read(i)
+        with tf.control_dependencies([first]):
+            return first + array.read(i)
+
+    return over(x, body)
+
+
+def read_with_the_one_before(x, clears):
+    array = unstacked_rows(x, clears)
+
+    def body(i):
+        first = array.read(i)
+        with tf.control_dependencies([first]):
+            return first + array.read(tf.maximum(i - 1, 0))
+
+    return over(x, body)
+
+
+def read_by_two_counters(x, clears):
+    array = unstacked_rows(x, clears)
+    body = lambda i, j, total: (i + 1, j - 1, total + array.read(i) * 2.0 + array.read(j))  # noqa: E731
+    return tf.while_loop(lambda i, *_: i < 2, body, [0, 3, tf.zeros([3])])[2]
+
+
+def read_where_data_say(x, clears):
+    array = unstacked_rows(x, clears)
+    read = lambda i: tf.cond(x[i, 0] > 0, lambda: array.read(i), lambda: tf.ones([3]))  # noqa: E731
+    first = over(x, read)
+    with tf.control_dependencies([first]):
+        return first + array.read(0)  # which was not read
+
+
+def read_in_an_inner_loop(x, clears):
+    array = unstacked_rows(x, clears)
+    return over(x, lambda i: over(x, lambda j: array.read(j) * tf.cast(i, tf.float32)), 2)
+
+
+def read_by_the_outer_counter(x, clears):
+    array = unstacked_rows(x, clears)
+    return over(x, lambda i: over(x, lambda j: array.read(i) + 0.0 * tf.cast(j, tf.float32), 2))
+
+
+def one_of_all_and_each(x, clears):
+    array = unstacked_rows(x, clears)
+    return over(x, lambda i: array.read(i + 1) + array.read(0), 3)
+
+
+def all_after_some(x, clears):
+    array = unstacked_rows(x, clears)
+    some = over(x, array.read, 2)
+    with tf.control_dependencies([some]):
+        return some + tf.reduce_sum(array.gather([1, 2]), 0)
+
+
+def written_then_read(x, clears):
+    array = tf.TensorArray(tf.float32, 4, element_shape=[3], clear_after_read=clears)
+
+    def body(i, a, total):
+        a = a.write(i, x[i])
+        return i + 1, a, total + a.read(i)
+
+    _, array, total = tf.while_loop(lambda i, *_: i < 4, body, [0, array, tf.zeros([3])])
+    return total + array.read(2)
+
+
+def written_downwards(x, clears):
+    array = tf.TensorArray(tf.float32, 4, element_shape=[3], clear_after_read=clears)
+    body = lambda i, a: (i - 1, a.write(i - 1, x[i - 1]))  # noqa: E731
+    array = tf.while_loop(lambda i, _: i > 0, body, [4, array])[1]
+    return over(x, array.read)
+
+
+def written_to_one_place(x, clears):
+    return written(x, index_of=lambda i: tf.minimum(i, 2)).stack()
+
+
+def written_in_two_loops(x, clears):
+    array = written(x)
+    body = lambda i, a: (i + 1, a.write(i, x[i]))  # noqa: E731
+    return tf.while_loop(lambda i, _: i < 4, body, [0, array])[1].stack()
+
+
+def written_beyond_the_end(x, clears):
+    return written(x, index_of=lambda i: i + 1).stack()
+
+
+def some_written(x, clears):
+    return written(x, times=3).stack()  # the last is zeros
+
+
+USES = [
+    read_in_two_loops,
+    read_again,
+    read_twice_at_once,
+    read_with_the_one_before,
+    read_by_two_counters,
+    read_where_data_say,
+    read_in_an_inner_loop,
+    read_by_the_outer_counter,
+    one_of_all_and_each,
+    all_after_some,
+    written_then_read,
+    written_downwards,
+    written_to_one_place,
+    written_in_two_loops,
+    written_beyond_the_end,
+    some_written,
+]
+
+
+@pytest.mark.parametrize("clears", [True, False], ids=["read once", "kept"])
+@pytest.mark.parametrize("use", USES, ids=lambda use: use.__name__)
+def test_what_may_be_read_and_written_is_known_compiled_as_interpreted(use, clears):
+    x = tf.placeholder(tf.float32, [4, 3])
+    value = use(x, clears)
+    fetches = (
+        [value, *(g for g in tf.gradients(value, x) if g is not None)] if not clears else value
+    )
+    found = []
+    for level in (INTERPRETED, COMPILED):
+        with session(level) as sess:
+            try:
+                found.append(
+                    np.concatenate([np.ravel(v) for v in sess.run([fetches], {x: VALUES})[0]])
+                )
+            except tf.errors.InvalidArgumentError as error:
+                found.append(error.message)
+    assert type(found[0]) is type(found[1])
+    if isinstance(found[0], str):
+        assert found[0] == found[1]
+    else:
+        np.testing.assert_allclose(found[1], found[0], rtol=1e-6)
