@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from typing import Any
 
 import numpy as np
@@ -315,6 +316,28 @@ def test_deep_files_of_tensorflow_are_read():
     with runnel.Graph().as_default(), runnel.Session() as sess:
         found = sess.run(runnel.image.decode_png(content, dtype=runnel.uint16))
     np.testing.assert_array_equal(found, image)
+
+
+@pytest.mark.parametrize("size", [(61, 83), (5, 7), (1, 1)])
+@pytest.mark.parametrize("subsampling", [0, 1, 2])
+def test_jpeg_files_give_the_same_pixels_where_simplejpeg_is_installed(subsampling, size):
+    pytest.importorskip("simplejpeg")
+    contents = [
+        file(picture(*size), "JPEG", quality=90, subsampling=subsampling, progressive=progressive)
+        for progressive in (False, True)
+    ]
+    whole = {
+        "dct_method": ["", "INTEGER_FAST", "INTEGER_ACCURATE"],
+        "fancy_upscaling": [True, False],
+    }
+    ratios = [1] if min(size) < 8 else [1, 2, 4, 8]
+    combinations = list(itertools.product(contents, [0, 1, 3], ratios, *whole.values()))
+    assert_same_fetches(
+        lambda tf: [
+            tf.image.decode_jpeg(content, channels, ratio, **dict(zip(whole, how, strict=True)))
+            for content, channels, ratio, *how in combinations
+        ]
+    )
 
 
 @pytest.mark.parametrize("subsampling", [0, 1, 2])

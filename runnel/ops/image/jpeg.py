@@ -1,9 +1,10 @@
 """JPEG: decoding, whole or a part, encoding, and what its loss does to an image.
 
-Pillow can ask libjpeg-turbo for the accurate transform with smooth upsampling of colours, or for
-the fast transform with plain upsampling. TensorFlow's default, the fast transform with smooth
-upsampling, it cannot: where a file's colours are subsampled, the accurate transform takes its
-place, whose values differ by a few units of 255.
+`turbo_jpeg.py` decodes most files, where its package is installed; Pillow the others. It can ask
+libjpeg-turbo for the accurate transform with smooth upsampling of colours, or for the fast one with
+plain upsampling. TensorFlow's default, the fast transform with smooth upsampling, it cannot: where
+a file's colours are subsampled, the accurate transform takes its place, whose values differ by a
+few units of 255.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from runnel.ops.image.image_files import (
     require_channels,
     require_size,
 )
+from runnel.ops.image.turbo_jpeg import read_directly
 from runnel.ops.sampling.random import random_uniform
 from runnel.ops.strings.characters import substr
 from runnel.ops.strings.texts import encoded
@@ -99,12 +101,16 @@ def read_jpeg(
     method = encoded(dct_method)
     if method not in (b"", b"INTEGER_FAST", b"INTEGER_ACCURATE"):
         refuse(f"dct_method must be '', 'INTEGER_FAST' or 'INTEGER_ACCURATE', not {method!r}")
-    if try_recover_truncated or acceptable_fraction < 1:
+    accurate = method == b"INTEGER_ACCURATE"
+    recover = try_recover_truncated or acceptable_fraction < 1
+    found = read_directly(contents, channels, ratio, fancy_upscaling, accurate, recover)
+    if found is not None:
+        return found
+    if recover:
         contents += b"\xff\xd9"  # the end that a file that was cut lacks
     with opened(contents, "JPEG") as image:
         width, height = image.size
         require_size(-(-height // ratio), -(-width // ratio), len(image.getbands()))
-        accurate = method == b"INTEGER_ACCURATE"
         plain = not fancy_upscaling or (not accurate and not _is_upsampled(image, ratio))
         # A little more than ``ratio``: Pillow takes the largest scale that does not go below.
         smaller = (width / (ratio + 0.25), height / (ratio + 0.25))
