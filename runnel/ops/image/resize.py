@@ -108,8 +108,9 @@ def _(xp, images, size, *, align_corners, half_pixel_centers):
     rows, columns = _grids(images, size, align_corners, half_pixel_centers)
     if rows.count < rows.size:  # first the axis that leaves less to do
         between = _between(xp, images, rows, 1)
-        return _between(xp, between, columns, 2).astype(np.float32)
-    return _between(xp, _between(xp, images, columns, 2), rows, 1).astype(np.float32)
+        return _between(xp, between, columns, 2).astype(np.float32, copy=False)
+    between = _between(xp, _between(xp, images, columns, 2), rows, 1)
+    return between.astype(np.float32, copy=False)
 
 
 def _between(xp: Any, images: Any, grid: PixelGrid, axis: int) -> Any:

@@ -11,8 +11,10 @@ from runnel.graph import dtypes
 from runnel.graph.dtypes import DType
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.shapes import TensorShape
+from runnel.ops.parsing.example_bytes import AnotherType
 from runnel.ops.parsing.example_layout import Group, whole_group
-from runnel.ops.parsing.example_waves import AnotherType, ExampleWaves
+from runnel.ops.parsing.example_template import AlikeExamples
+from runnel.ops.parsing.example_waves import ExampleWaves
 
 _FIELDS = {dtypes.float32: "float_list", dtypes.int64: "int64_list", dtypes.string: "bytes_list"}
 Values = Sequence[Any] | np.ndarray
@@ -80,14 +82,16 @@ class Examples:
         self._kind, self._contents, self._names = kind, contents, names
         self._others: dict[int, Any] = {}
         self._group = whole_group(contents)
-        self._waves: ExampleWaves | None = None
+        self._together: AlikeExamples | ExampleWaves | None = None
         if self._group is not None:
             return
-        if len(contents) >= _SEVERAL:
-            self._waves = ExampleWaves(contents)
-            self._leave(np.flatnonzero(~self._waves.usual).tolist())
-        else:
+        if len(contents) < _SEVERAL:
             self._leave(range(len(contents)))
+            return
+        self._together = AlikeExamples.of(contents)
+        if self._together is None:
+            self._together = waves = ExampleWaves(contents)
+            self._leave(np.flatnonzero(~waves.usual).tolist())
 
     def _leave(self, places: Iterable[int]) -> None:
         """Leaves messages to the general parser."""
@@ -100,9 +104,9 @@ class Examples:
         """The values of a feature of each message."""
         if self._group is not None:
             return self._of_group(self._group, key, dtype)
-        if self._waves is None:
+        if self._together is None:
             return self._parsed(key, dtype, [None] * len(self._names))
-        return self._in_waves(self._waves, key, dtype)
+        return self._of_several(self._together, key, dtype)
 
     def _of_group(self, group: Group, key: str, dtype: DType) -> Column:
         found, count = group.type_of(key), len(self._names)
@@ -113,9 +117,9 @@ class Examples:
         values = group.values(key)
         return Column(values.reshape(-1), np.full(count, values.shape[1]))
 
-    def _in_waves(self, waves: ExampleWaves, key: str, dtype: DType) -> Column:
+    def _of_several(self, together: AlikeExamples | ExampleWaves, key: str, dtype: DType) -> Column:
         try:
-            values, counts = waves.column(key, dtype)
+            values, counts = together.column(key, dtype)
         except AnotherType as mistake:
             raise _another_type(self._names[mistake.row], key, dtype, mistake.found) from None
         column = Column(array_of(values, dtype), counts)
@@ -179,10 +183,10 @@ def joined(parts: list[Values], dtype: DType) -> np.ndarray:
 def sparse_of(column: Column) -> list[np.ndarray]:
     """The indices, values and shape of a sparse matrix with the rows of ``column``."""
     lengths, values = np.maximum(column.counts, 0), column.flat
-    row_of = np.repeat(np.arange(len(lengths)), lengths)
     starts = np.cumsum(lengths) - lengths
-    column_of = np.arange(len(values)) - np.repeat(starts, lengths)
-    indices = np.stack([row_of, column_of], axis=1).astype(np.int64)
+    indices = np.empty((len(values), 2), np.int64)
+    indices[:, 0] = np.repeat(np.arange(len(lengths)), lengths)
+    indices[:, 1] = np.arange(len(values)) - np.repeat(starts, lengths)
     return [indices, values, np.array([len(lengths), lengths.max(initial=0)], np.int64)]
 
 

@@ -16,38 +16,31 @@ import numpy as np
 
 from runnel.graph import dtypes
 from runnel.graph.dtypes import DType
+from runnel.ops.parsing.example_bytes import (
+    LIST_TAGS,
+    LONGEST_NUMBER,
+    LOW_BYTES,
+    PADDING,
+    AnotherType,
+    joined_bytes,
+    numbers_in,
+)
 
-_LIST_TAGS = {dtypes.string: 0x0A, dtypes.float32: 0x12, dtypes.int64: 0x1A}
-_TYPES = {tag: dtype for dtype, tag in _LIST_TAGS.items()}
-_STRING, _FLOAT, _INT = (_LIST_TAGS[kind] for kind in (dtypes.string, dtypes.float32, dtypes.int64))
-_PADDING = 64
-"""Bytes behind the last message, so that a look ahead finds some."""
-_MANY_BYTES = 1 << 16
-"""From how many bytes on they are copied in runs."""
+_STRING, _FLOAT, _INT = (LIST_TAGS[kind] for kind in (dtypes.string, dtypes.float32, dtypes.int64))
 _LONGEST_KEY = 60
-_LOW_BYTES = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
-"""Masks of the first bytes of eight."""
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
 _IS_KIND = np.isin(np.arange(256), (_STRING, _FLOAT, _INT))
 
 
-class AnotherType(Exception):
-    """A feature of the message ``row`` is of another type than wanted, ``found``."""
-
-    def __init__(self, row: int, found: str) -> None:
-        super().__init__()
-        self.row, self.found = row, found
-
-
 class ExampleWaves:
     """The features of messages, by their keys, and which messages could be read."""
 
     def __init__(self, contents: list[bytes]) -> None:
-        self._content = b"".join([*contents, bytes(_PADDING)])
+        self._content = b"".join([*contents, bytes(PADDING)])
         self._bytes = np.frombuffer(self._content, np.uint8)
-        self._last = len(self._bytes) - _PADDING
+        self._last = len(self._bytes) - PADDING
         sizes = np.fromiter(map(len, contents), np.int64, len(contents))
         ends = np.cumsum(sizes)
         self.usual = np.ones(len(contents), bool)
@@ -56,8 +49,8 @@ class ExampleWaves:
         """Where the features of a key are among all features, in the order of messages."""
         self._further: list[tuple[np.ndarray, ...]] = []
         """Strings behind the first of a list: the feature, where each begins and ends."""
-        self._numbers_of: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        """By kind: the numbers of all features, and how many come before each."""
+        self._numbers_of: tuple[np.ndarray, np.ndarray] | None = None
+        """The integers of all features, and how many come before each, and at last."""
         rows, begins, stops = self._entries(ends - sizes, ends)
         if rows.size:
             self._find_features(rows, begins, stops)
@@ -160,33 +153,21 @@ class ExampleWaves:
         """Brings features into the order of keys, those of a key into the order of messages."""
         rows, *_, key_at, key_size = places
         wide = key_size.astype(np.int64)
-        first = self._words("<u8", key_at) & _LOW_BYTES[np.minimum(wide, 8)]
+        first = self._words("<u8", key_at) & LOW_BYTES[np.minimum(wide, 8)]
         codes = first * _MIXER + key_size
         if wide.max(initial=0) > 8:
             tail = self._words("<u8", key_at + np.maximum(wide - 8, 0))
             codes ^= np.where(wide > 8, tail * _MIXER, 0)
-        count = len(self.usual)
-        table = codes.reshape(-1, count) if len(codes) % count == 0 else None
-        if table is not None and rows.size and (rows.reshape(-1, count) == rows[:count]).all():
-            ordered = bool((table == table[:, :1]).all()) and len(set(table[:, 0].tolist())) == len(
-                table
-            )
-        else:
-            ordered = False
-        if ordered:
-            bounds = list(range(0, len(codes) + 1, count))
-        else:
-            order = np.lexsort((rows, codes))
-            places = [part[order] for part in places]
-            codes = codes[order]
-            cuts = np.flatnonzero(codes[1:] != codes[:-1]) + 1
-            bounds = [0, *cuts.tolist(), len(codes)]
+        order = np.lexsort((rows, codes))
+        places = [part[order] for part in places]
+        codes = codes[order]
+        cuts = np.flatnonzero(codes[1:] != codes[:-1]) + 1
+        bounds = [0, *cuts.tolist(), len(codes)]
         self._rows, self._kinds, self._at, self._size, self._ends, key_at, key_size = places
         for begin, end in itertools.pairwise(bounds):
             self._note_key(slice(begin, end), key_at, key_size)
-        if not ordered:
-            self._find_doubles(codes)
-        if (self._size[self._kinds == _INT] > 10).any():
+        self._find_doubles(codes)
+        if (self._size[self._kinds == _INT] > LONGEST_NUMBER).any():
             self._integers()  # damage is found also if nobody asks for the numbers
         self._find_strings()
 
@@ -237,20 +218,14 @@ class ExampleWaves:
         if which is None:
             return np.empty(0, dtype.np_dtype), np.full(count, -1)
         rows, kinds = self._rows[which], self._kinds[which]
-        read, fits = self.usual[rows], kinds == _LIST_TAGS[dtype]
+        read, fits = self.usual[rows], kinds == LIST_TAGS[dtype]
         plain = bool((fits & read).all())
         if not plain:
             wrong = read & ~fits & (kinds != 0)
             if wrong.any():
                 place = int(np.argmax(wrong))
-                raise AnotherType(int(rows[place]), _TYPES[int(kinds[place])].name)
-        flat: Any
-        if dtype is dtypes.string:
-            flat, found = self._strings(which)
-        else:
-            flat, before = self._floats() if dtype is dtypes.float32 else self._integers()
-            before = before[which.start : which.stop + 1]
-            flat, found = flat[before[0] : before[-1]], before[1:] - before[:-1]
+                raise AnotherType(int(rows[place]), int(kinds[place]))
+        flat, found = self._values(which, dtype)
         if plain and len(rows) == count:
             return flat, found
         counts = np.full(count, -1)
@@ -262,54 +237,28 @@ class ExampleWaves:
             return [value for value, keep in zip(flat, kept, strict=True) if keep], counts
         return flat[kept], counts
 
-    def _joined(self, kind: int) -> tuple[np.ndarray, np.ndarray]:
-        """The bytes of all numbers of a kind; how many come before each feature, and at last."""
-        size = np.where(self._kinds == kind, self._size, 0)
-        stops = np.cumsum(size)
-        before = np.concatenate([[0], stops])
-        total = int(before[-1])
-        some = np.flatnonzero(size)
-        at, size = self._at[some], size[some]
-        if some.size and (size == size[0]).all():
-            return self._words(f"V{size[0]}", at).view(np.uint8), before
-        if total > _MANY_BYTES:
-            spans = zip(at.tolist(), (at + size).tolist(), strict=True)
-            content = self._content
-            return np.frombuffer(b"".join([content[a:b] for a, b in spans]), np.uint8), before
-        starts = before[:-1][some]
-        return self._bytes[np.repeat(at - starts, size) + np.arange(total)], before
-
-    def _floats(self) -> tuple[np.ndarray, np.ndarray]:
-        if _FLOAT not in self._numbers_of:
-            found, before = self._joined(_FLOAT)
-            self._numbers_of[_FLOAT] = found.view("<f4"), before >> 2
-        return self._numbers_of[_FLOAT]
+    def _values(self, which: slice, dtype: DType) -> tuple[Any, np.ndarray]:
+        """The values of some features, and how many each has."""
+        if dtype is dtypes.string:
+            return self._strings(which)
+        if dtype is dtypes.float32:
+            size = np.where(self._kinds[which] == _FLOAT, self._size[which], 0)
+            return joined_bytes(self._content, self._at[which], size).view("<f4"), size >> 2
+        flat, before = self._integers()
+        before = before[which.start : which.stop + 1]
+        return flat[before[0] : before[-1]], before[1:] - before[:-1]
 
     def _integers(self) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of variable length."""
-        known = self._numbers_of.get(_INT)
-        if known is not None:
-            return known
-        found, before = self._joined(_INT)
-        last = found < 128
-        stops = np.flatnonzero(last)
-        values = (found & 0x7F).astype(np.uint64)
-        if len(stops) < len(found):
-            starts = np.zeros_like(stops)
-            starts[1:] = stops[:-1] + 1
-            lengths = stops - starts
-            digits, values = values, values[starts]
-            longest = int(lengths.max(initial=0))
-            if longest >= 10:
-                entries = np.searchsorted(before, starts[lengths >= 10], "right") - 1
-                self.usual[self._rows[entries]] = False
-            more = np.flatnonzero(lengths)
-            for place in range(1, min(longest, 9) + 1):
-                values[more] |= digits[starts[more] + place] << np.uint64(7 * place)
-                more = more[lengths[more] > place]
-            before = np.concatenate([[0], np.cumsum(last)])[before]
-        self._numbers_of[_INT] = values.view(np.int64), before
-        return self._numbers_of[_INT]
+        if self._numbers_of is None:
+            size = np.where(self._kinds == _INT, self._size, 0)
+            before = np.concatenate([[0], np.cumsum(size)])
+            found = joined_bytes(self._content, self._at, size)
+            values, first, long = numbers_in(found, before)
+            entries = np.searchsorted(before, long, "right") - 1
+            self.usual[self._rows[entries]] = False
+            self._numbers_of = values, first
+        return self._numbers_of
 
     def _find_strings(self) -> None:
         """Notes the strings of lists behind their first, those of all lists in waves."""

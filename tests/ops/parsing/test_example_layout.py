@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import runnel as tf
 from runnel.ops.parsing.example_layout import whole_group
+from runnel.ops.parsing.example_template import AlikeExamples
 from runnel.ops.parsing.example_waves import ExampleWaves
 
 train = tf.train
@@ -147,3 +148,78 @@ def test_bytes_that_were_changed_are_read_or_refused(data):
         except tf.errors.InvalidArgumentError:
             outcomes.append("refused")
     assert outcomes[0] == outcomes[1] == outcomes[2]
+
+
+def one(a, b, c, e):
+    made = train.Example()
+    feature = made.features.feature
+    feature["a"].float_list.value.extend(a)
+    feature["b"].int64_list.value.extend(b)
+    feature["c"].bytes_list.value.append(c)
+    feature["e"].int64_list.value.append(e)
+    return made.SerializeToString(deterministic=True)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(FLOAT32, min_size=1, max_size=5),
+            st.lists(INT64, min_size=1, max_size=5),
+            st.binary(max_size=100),
+            INT64,
+        ),
+        min_size=8,
+        max_size=12,
+    ),
+    st.integers(0, 60),
+)
+@settings(deadline=None, max_examples=30)
+def test_features_in_one_order_are_found_by_their_lengths(values, longer):
+    """Lists of up to 60 floats more are too long for a length of one byte, in every message."""
+    contents = [one([*a, *[0.5] * longer], b, c, e) for a, b, c, e in values]
+    if longer == 0:
+        assert AlikeExamples.of(contents) is not None
+    found = parsed(contents)
+    assert found["a"].values.tolist() == [x for a, *_ in values for x in [*a, *[0.5] * longer]]
+    assert found["b"].values.tolist() == [x for _, b, *_ in values for x in b]
+    assert found["c"].values.tolist() == [c for *_, c, _ in values]
+    assert found["e"].tolist() == [e for *_, e in values]
+
+
+def test_long_features_of_one_length_are_alike():
+    contents = [one([i] * 50, [i], bytes(i), i) for i in range(1, 20)]
+    assert AlikeExamples.of(contents) is not None
+    assert parsed(contents)["a"].values.tolist() == [i for i in range(1, 20) for _ in range(50)]
+
+
+ALIKE = [one([1.5], [3, 300], b"text", i) for i in range(8)] + [one([2], [1], b"", 2**40)]
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=50)
+def test_a_changed_byte_among_messages_that_are_alike_is_seen(data):
+    place = data.draw(st.integers(0, len(ALIKE) - 1))
+    changed = bytearray(ALIKE[place])
+    changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
+    expected = outcome([bytes(changed)])
+    if expected != "refused":
+        unchanged = outcome(ALIKE)
+        expected = [*unchanged[:place], *expected, *unchanged[place + 1 :]]
+    found = outcome([*ALIKE[:place], bytes(changed), *ALIKE[place + 1 :]])
+    assert repr(found) == repr(expected)
+
+
+def outcome(contents):
+    """What is found in each message, or that there is an error."""
+    try:
+        found = parsed(contents)
+    except tf.errors.InvalidArgumentError:
+        return "refused"
+    rows = [[found["d"][i].tolist(), found["e"][i].tolist()] for i in range(len(contents))]
+    for key in "abc":
+        for row in rows:
+            row.append([])
+        indices, values, _ = found[key]
+        for (i, _), value in zip(indices.tolist(), values.tolist(), strict=True):
+            rows[i][-1].append(value)
+    return rows
