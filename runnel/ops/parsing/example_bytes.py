@@ -80,14 +80,14 @@ def numbers_in(found: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.nd
     starts = np.zeros_like(stops)
     starts[1:] = stops[:-1] + 1
     further = stops - starts
-    padded = found.tobytes() + bytes(WORD)
-    words = words_at(padded, starts) & LOW_BYTES[np.minimum(further + 1, WORD)]
-    values = number_of_sevens(words)
-    longest = int(further.max(initial=0))
-    for place in range(WORD, min(longest + 1, LONGEST_NUMBER)):
-        more = np.flatnonzero(further >= place)
-        digits = (found[starts[more] + place] & 0x7F).astype(np.uint64)
-        values[more] |= digits << np.uint64(7 * place)
+    digits = (found & 0x7F).astype(np.uint64)
+    values = digits[starts]
+    more = np.flatnonzero(further)
+    for place in range(1, LONGEST_NUMBER):
+        values[more] |= digits[starts[more] + place] << np.uint64(7 * place)
+        more = more[further[more] > place]
+        if not len(more):
+            break
     ended = np.zeros(len(found) + 1, np.int64)
     np.cumsum(last, out=ended[1:])
     return values.view(np.int64), ended[before], starts[further >= LONGEST_NUMBER]

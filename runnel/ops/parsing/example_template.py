@@ -8,9 +8,10 @@ comparison over all of them tells whether they were the expected ones.
 
 from __future__ import annotations
 
+import bisect
 import functools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,6 +38,10 @@ _LONGEST_HEAD = 48
 """Bytes before the values of a feature: with more they are unusual."""
 _LIST_KINDS = frozenset(LIST_TAGS.values())
 _HIGH_BITS = np.uint64(0x8080808080808080)
+_INSIDE = np.append(LOW_BYTES, np.uint64(0))
+"""Masks of the bytes of a list, by how many there are."""
+_GOING_ON = np.array([1, *(LOW_BYTES[:WORD] & _HIGH_BITS), 1], np.uint64)
+"""Which of these say that a number goes on, if there is only one; none of no bytes or too many."""
 _SIZES = [(1 << 7 * width) + width for width in range(1, 5)]
 """Bytes that a message has at most if the length of its features takes one, two, ... bytes."""
 
@@ -53,7 +58,9 @@ class ExampleTemplate:
     kinds: list[int]
     totals: list[int]
     """How many bytes the entry of a feature has in all, where it is long; else 0."""
-    length: list[int]
+    before: np.ndarray
+    """Two bytes for each feature before."""
+    length: np.ndarray
     """How long the entry says to be."""
     room: np.ndarray
     """How much longer it may be."""
@@ -75,25 +82,26 @@ class ExampleTemplate:
         ``starts`` and ``ends`` say where the entries of each message are, in ``content``, behind
         which there is some padding. None where a message has other features than the template.
         """
-        at = np.empty((len(self.keys), len(starts)), np.int64)
-        grown = np.zeros_like(at)
+        count = len(self.keys)
+        at = np.empty((count + 1, len(starts)), np.int64)
+        length = np.empty((count, len(starts)), np.uint8)
+        at[0] = starts
         lengths = np.frombuffer(content, np.uint8, offset=1)
-        here = starts
         try:
             for i, total in enumerate(self.totals):
-                at[i] = here
-                if total:
-                    here = here + total
-                else:
-                    length = lengths[here]
-                    np.subtract(length, self.length[i], out=grown[i], dtype=np.int64)
-                    here = here + length
-                    here += 2
+                # Two bytes more for each feature, which need not be added then.
+                length[i] = found_length = lengths[2 * i :][at[i]]
+                np.add(at[i], total - 2 if total else found_length, out=at[i + 1])
         except IndexError:
             return None
+        at += self.before
+        grown = length - self.length
+        if any(self.totals):
+            grown[np.array(self.totals) > 0] = 0
         value_size = self.value_size + grown
-        if not (here == ends).all() or value_size.min() < 0 or (grown > self.room).any():
+        if not (at[-1] == ends).all() or value_size.min() < 0 or (grown > self.room).any():
             return None
+        at = at[:-1]
         width = len(self.head)
         found = runs_at(content, at.ravel(), WORD * width).view("<u8").reshape(*at.shape, width)
         steps = grown.view(np.uint64)
@@ -143,7 +151,8 @@ def template_of(content: bytes, begin: int, end: int) -> ExampleTemplate | None:
         keys=keys,
         kinds=kinds[:, 0].tolist(),
         totals=totals[:, 0].tolist(),
-        length=length[:, 0].tolist(),
+        before=2 * np.arange(len(keys) + 1)[:, None],
+        length=length,
         room=np.maximum(_LONG - 1 - length, 0),
         head_size=head_size,
         value_size=value_size,
@@ -163,16 +172,17 @@ def _marks(size: int, short: bool) -> tuple[bytes, bytes]:
 
 def _inner(content: bytes, begins: np.ndarray, sizes: np.ndarray) -> np.ndarray | None:
     """Where the entries of messages begin; None where one has something else than features."""
-    width = np.searchsorted(_SIZES, sizes) + 1
-    inside = sizes - width - 1
-    if inside.min() < 0 or width.max() > len(_SIZES):
+    least, most = (bisect.bisect_left(_SIZES, int(size)) + 1 for size in (sizes.min(), sizes.max()))
+    width: Any = least if least == most else np.searchsorted(_SIZES, sizes) + 1
+    inside = sizes - (width + 1)
+    if inside.min() < 0 or most > len(_SIZES):
         return None
     words = words_at(content, begins)
     tagged = words & np.uint64(0xFF) == 0x0A
     words = words >> np.uint64(8) & LOW_BYTES[width]
     going = LOW_BYTES[width - 1] & _HIGH_BITS
     fits = (number_of_sevens(words) == inside.view(np.uint64)) & (words & _HIGH_BITS == going)
-    return begins + width + 1 if (tagged & fits).all() else None
+    return begins + (width + 1) if (tagged & fits).all() else None
 
 
 def _inside(content: bytes, at: int, tag: int) -> tuple[int, int]:
@@ -188,6 +198,9 @@ def _inside(content: bytes, at: int, tag: int) -> tuple[int, int]:
 
 class AlikeExamples:
     """Messages that have the same features in the same order, each of one kind in all of them."""
+
+    _latest: ClassVar[ExampleTemplate | None] = None
+    """The template that fitted last: to messages of the same writer it mostly fits again."""
 
     def __init__(
         self, content: bytes, template: ExampleTemplate, at: np.ndarray, size: np.ndarray
@@ -206,10 +219,14 @@ class AlikeExamples:
         starts = _inner(content, ends - sizes, sizes)
         if starts is None:
             return None
-        template = template_of(content, int(starts[0]), int(ends[0]))
+        template = cls._latest
         places = None if template is None else template.places(content, starts, ends)
+        if places is None:
+            template = template_of(content, int(starts[0]), int(ends[0]))
+            places = None if template is None else template.places(content, starts, ends)
         if template is None or places is None:
             return None
+        cls._latest = template
         found = cls(content, template, *places)
         return found if found._has_whole_floats() and found._read_integers() else None
 
@@ -229,9 +246,9 @@ class AlikeExamples:
             return False
         # Mostly each list has one number: all its bytes say that there are more, but the last.
         words = words_at(self._content, at)
-        words &= LOW_BYTES[np.minimum(size, WORD)]
-        going = LOW_BYTES[np.clip(size - 1, 0, WORD)] & _HIGH_BITS
-        single = ((words & _HIGH_BITS == going) & (size > 0) & (size <= WORD)).all(axis=1)
+        small = np.minimum(size, WORD + 1)
+        words &= _INSIDE[small]
+        single = (words & _HIGH_BITS == _GOING_ON[small]).all(axis=1)
         values = number_of_sevens(words).view(np.int64)
         one = np.ones(at.shape[1], np.int64)
         for row, i in enumerate(which):
