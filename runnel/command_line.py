@@ -11,7 +11,13 @@ from runnel.launch_commands import kubernetes, up
 from runnel.native.build import kept_libraries
 from runnel.native.cache_folder import UnusableFolder, cache_folder, cache_path
 from runnel.profile_script import profile
-from runnel.runtime.compile.entry_store import EntryStore, executables_path, size_limit
+from runnel.runtime.compile.entry_store import (
+    RECORD,
+    EntryStore,
+    KeptEntry,
+    executables_path,
+    size_limit,
+)
 from runnel.runtime.devices.device_memory import readable_size
 
 
@@ -36,10 +42,11 @@ def cache(context: click.Context) -> None:
     if context.invoked_subcommand is not None:
         return
     store = _store()
-    sizes = [entry.size for entry in store.entries()]
+    entries = store.entries()
+    size = readable_size(sum(entry.size for entry in entries))
     limit = f"at most {readable_size(store.limit)}" if store.limit else "nothing is kept"
     click.echo(f"folder       {cache_path()}")
-    click.echo(f"executables  {len(sizes)}, {readable_size(sum(sizes))}; {limit}")
+    click.echo(f"executables  {_executables(entries)}, {size}; {limit}")
     sizes = [path.stat().st_size for path in kept_libraries()]
     click.echo(f"libraries    {len(sizes)}, {readable_size(sum(sizes))}")
     try:
@@ -61,8 +68,13 @@ def clear() -> None:
             path.unlink(missing_ok=True)
     except OSError as error:
         raise click.ClickException(f"not everything could be removed: {error}") from error
-    what = f"{len(entries)} executables and {len(libraries)} libraries"
+    what = f"{_executables(entries)} executables and {len(libraries)} libraries"
     click.echo(f"removed {what}, {readable_size(size)}")
+
+
+def _executables(entries: list[KeptEntry]) -> int:
+    """How many of ``entries`` are executables."""
+    return sum(not entry.path.name.startswith(RECORD) for entry in entries)
 
 
 def _store() -> EntryStore:

@@ -38,6 +38,7 @@ def _kept(*contents: bytes) -> int:
     assert store is not None
     for name, content in enumerate(contents):
         store.write(str(name), content)
+        store.write(f"{entry_store.RECORD}{name}", b"which tells how to load it")
     return sum(entry.size for entry in store.entries())
 
 

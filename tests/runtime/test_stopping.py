@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.runtime.compile import compiler
+from runnel.runtime.compile import compiler, segment_program
 from runnel.runtime.state.cell import WriterLocks
 from runnel.runtime.state.step_context import StepContext
 
@@ -215,7 +215,7 @@ def test_a_long_row_of_operations_is_stopped(mode, devices, stop):
 
 def test_a_long_compiled_step_that_is_not_stopped_gives_what_its_pieces_make(monkeypatch):
     for name in ("LONG_SECONDS", "SHARED_SECONDS"):
-        monkeypatch.setattr(compiler, name, 0.0)
+        monkeypatch.setattr(segment_program, name, 0.0)
     x = tf.placeholder(tf.float32, [20, 20])
     v = tf.Variable(tf.ones([20, 20]))
     w = tf.Variable(tf.ones([20]))

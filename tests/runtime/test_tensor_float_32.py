@@ -25,7 +25,7 @@ def _settings_as_before() -> Iterator[None]:
 def programs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is compiled, in StableHLO, as for a GPU."""
     seen: list[str] = []
-    compile_segment, compiled = compiler.compile_segment, executable_cache.compiled
+    compile_segment, made = compiler.compile_segment, executable_cache.made
 
     def for_gpu(*arguments: Any) -> Any:
         code, states, streams, inputs, specialized, _, *rest = arguments
@@ -33,10 +33,10 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def noted(lowered: Any) -> Any:
         seen.append(lowered.as_text())
-        return compiled(lowered)
+        return made(lowered)
 
     monkeypatch.setattr(compiler, "compile_segment", for_gpu)
-    monkeypatch.setattr(executable_cache, "compiled", noted)
+    monkeypatch.setattr(executable_cache, "made", noted)
     return seen
 
 

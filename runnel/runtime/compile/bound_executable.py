@@ -21,7 +21,7 @@ import numpy as np
 
 from runnel.graph.device_set import LogicalDevice
 from runnel.passes.program.program import Node
-from runnel.runtime.compile.compiler import Executable
+from runnel.runtime.compile.executable import Executable
 from runnel.runtime.compile.spare_buffers import SpareBuffers
 from runnel.runtime.compile.unconfirmed import Unconfirmed
 from runnel.runtime.compile.watch import CompiledRun, await_array, was_interrupted

@@ -24,6 +24,8 @@ from runnel.native.cache_folder import UnusableFolder, cache_folder, cache_path
 
 SIZE_VARIABLE = "RUNNEL_CACHE_SIZE"
 DEFAULT_LIMIT = 1 << 30
+RECORD = "segment-"
+"""How the names of entries begin that are no executables, but tell how to find one."""
 _MARK = b"runnel entry 1\n"
 _SUFFIX, _UNFINISHED = ".entry", ".part"
 _ABANDONED_SECONDS = 3600.0

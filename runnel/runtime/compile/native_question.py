@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 _METADATA = 1
-_NAME = "runnel_question"
+QUESTION = "runnel_question"
 
 
 class _Structure(ctypes.Structure):
@@ -86,5 +86,5 @@ def native_question(answer: Callable[[int, int], int]) -> Callable[..., Any]:
 
     handler = _HANDLER(handle)
     _kept.append(handler)
-    jax.ffi.register_ffi_target(_NAME, jax.ffi.pycapsule(handler), platform="cpu")
-    return jax.ffi.ffi_call(_NAME, jax.ShapeDtypeStruct((), np.int32))
+    jax.ffi.register_ffi_target(QUESTION, jax.ffi.pycapsule(handler), platform="cpu")
+    return jax.ffi.ffi_call(QUESTION, jax.ShapeDtypeStruct((), np.int32))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from runnel.runtime.compile.buffers import new_buffers
 
 if TYPE_CHECKING:
-    from runnel.runtime.compile.compiler import Executable
+    from runnel.runtime.compile.executable import Executable
 
 
 class SpareBuffers:

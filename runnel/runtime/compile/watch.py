@@ -107,6 +107,12 @@ def _answer(number: Any, count: Any, *_: Any) -> np.int32:
         return np.int32(0)
 
 
+def register_question() -> Callable[..., Any]:
+    """The native function that asks, which XLA knows from now on."""
+    with _registering:
+        return native_question(_next_quantum)
+
+
 class Asker:
     """Asks about one run, in a traced program.
 
@@ -128,9 +134,7 @@ class Asker:
 
         count = jnp.asarray(count, np.int32)
         if self._is_native:
-            with _registering:
-                question = native_question(_next_quantum)
-            return question(self.number, count, *after)
+            return register_question()(self.number, count, *after)
         answer = jax.ShapeDtypeStruct((), np.int32)
         return jax.pure_callback(_answer, answer, self.number, count, *after)
 

@@ -23,7 +23,7 @@ from runnel.runtime.interpret.segment_state import SegmentState
 from runnel.runtime.segment.compile_cost import compile_cost
 
 if TYPE_CHECKING:
-    from runnel.runtime.compile.compiler import Executable
+    from runnel.runtime.compile.executable import Executable
     from runnel.runtime.compile.repetition import Repetition
 
 logger = logging.getLogger("runnel")

@@ -59,7 +59,7 @@ from runnel.runtime.state.task_state import TaskState
 
 if TYPE_CHECKING:
     from runnel.runtime.compile.bound_executable import BoundExecutable
-    from runnel.runtime.compile.compiler import Executable
+    from runnel.runtime.compile.executable import Executable
     from runnel.runtime.lockstep.lockstep_segment import LockstepSegment
 
 logger = logging.getLogger("runnel")

@@ -1,7 +1,8 @@
 """Programs whose executables are kept: run as a process of its own, it tells what it computed.
 
 ``python -m tests.runtime.compile.kept_programs NAME`` prints JSON: the values, as hexadecimal text
-so that nothing is rounded, and how many executables were compiled and loaded.
+so that nothing is rounded, how many executables were compiled and loaded, and how many segments
+were traced.
 """
 
 from __future__ import annotations
@@ -118,6 +119,38 @@ def asking() -> Found:
     return found
 
 
+def branching() -> Found:
+    """Branches that check, draw random numbers and change variables; and what is known before."""
+    x, taken = tf.placeholder(tf.float32, [4]), tf.placeholder(tf.bool, [])
+    v, shape = tf.Variable(_drawn(4)), tf.shape(x)
+
+    def changed() -> tf.Tensor:
+        with tf.control_dependencies([tf.assert_less(tf.reduce_max(x), 3.0)]):
+            return v.assign_add(x * tf.random_uniform([4], seed=5))
+
+    result = tf.cond(taken, changed, lambda: v * 2.0)
+    found: Found = []
+    with tf.Session(config=_CONFIG) as sess:
+        sess.run(v.initializer)
+        for value, is_taken in ((1.0, True), (9.0, False), (2.0, True), (9.0, True)):
+            try:
+                fed = {x: np.full([4], value, np.float32), taken: is_taken}
+                found += sess.run([result, shape], fed)
+            except tf.errors.InvalidArgumentError as error:
+                found.append(np.array([error.op.type.encode()]))
+            found.append(sess.run(v))
+    return found
+
+
+def repeated() -> Found:
+    """Equal layers, whose variables are packed."""
+    x = tf.placeholder(tf.float32, [3, 8])
+    y = x
+    for _ in range(30):
+        y = tf.tanh(y @ tf.Variable(_drawn(8, 8)) + tf.Variable(tf.zeros([8])))
+    return _trained(tf.reduce_mean(tf.square(y - 1.0)), {x: _drawn(3, 8)})
+
+
 PROGRAMS: dict[str, Callable[[], Found]] = {
     program.__name__: program
     for program in (
@@ -128,18 +161,28 @@ PROGRAMS: dict[str, Callable[[], Found]] = {
         two_devices,
         stretches,
         asking,
+        branching,
+        repeated,
     )
 }
 
 
 def main() -> None:
     """Runs the program that the command line names."""
+    from runnel.runtime.compile import executable_cache
+    from runnel.runtime.compile.segment_program import SegmentProgram
+
+    traced, function = [], SegmentProgram.function
+
+    def counted(program: SegmentProgram) -> Any:
+        traced.append(program)
+        return function(program)
+
+    SegmentProgram.function = counted  # type: ignore[method-assign]
     tf.set_random_seed(7)
     found = PROGRAMS[sys.argv[1]]()
-    from runnel.runtime.compile import executable_cache
-
     values = [np.asarray(value).tobytes().hex() for value in found]
-    print(json.dumps({"values": values, **executable_cache.counts}))
+    print(json.dumps({"values": values, "traced": len(traced), **executable_cache.counts}))
 
 
 if __name__ == "__main__":

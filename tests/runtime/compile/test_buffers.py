@@ -7,7 +7,7 @@ import runnel as tf
 from runnel.graph.shapes import TensorShape
 from runnel.ops.stacks import stack_op, stack_pop_joined_op, stack_pop_op, stack_push_op
 from runnel.ops.tensor_array_ops import gather_op, grad_with_shape_op, write_op
-from runnel.runtime.compile import buffer_ops, buffers, compiler
+from runnel.runtime.compile import buffer_ops, buffers, segment_program
 from tests.both_tiers import COMPILED, INTERPRETED, run_both, session
 from tests.runtime.test_compiled_loops import segments
 
@@ -231,7 +231,7 @@ def host_memory(monkeypatch):
         moved.append(value.shape)
         return buffers.to_host(value)
 
-    monkeypatch.setattr(compiler, "host_memory", lambda platform: buffers.HostMemory())
+    monkeypatch.setattr(segment_program, "host_memory", lambda platform: buffers.HostMemory())
     monkeypatch.setattr(buffers, "_SWAPPED", 64)
     monkeypatch.setattr(buffer_ops, "to_host", to_host)
     return moved

@@ -66,6 +66,10 @@ def _compiled_by_xla(dumped: Path) -> int:
     return len(found)
 
 
+_TRACED_AGAIN = {"library_calls": 1, "asking": 1}
+"""Segments for which JAX itself registers functions while it lowers them, and with callbacks."""
+
+
 @pytest.mark.skipif(os.environ["JAX_PLATFORMS"] != "cpu", reason="on two CPU devices")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_second_process_compiles_nothing_and_computes_the_same(name, tmp_path):
@@ -79,6 +83,8 @@ def test_the_second_process_compiles_nothing_and_computes_the_same(name, tmp_pat
     second = _told(_started(name, folder, dumped, PYTHONHASHSEED="2"))
     assert _compiled_by_xla(dumped) == 0
     assert "compiled" not in second
+    assert first["traced"] > 0
+    assert second["traced"] == _TRACED_AGAIN.get(name, 0)
     # What a process needs twice it compiles once.
     assert second["loaded"] == compiled + first.get("loaded", 0)
     assert second["values"] == first["values"]

@@ -1,0 +1,54 @@
+"""A compiled segment, and what a call of it has to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from runnel.passes.program.program import Node
+
+
+@dataclass(slots=True)
+class Executable:
+    """A compiled segment for one signature."""
+
+    call: Any
+    """The jitted function itself: a built-in, so that an interrupt cannot come between the moment
+    at which the donated buffers are gone and the moment at which the new ones are returned.
+    (The first call is Python code of JAX.)"""
+    donated: list[int]
+    """Positions in ``code.loads`` of the variables that are updated in place, and not packed."""
+    kept: list[int]
+    in_place: list[bool]
+    """For each of the packs, and of ``code.stores`` that are in none, whether it is updated in
+    place."""
+    constant_outputs: dict[int, np.ndarray]
+    """Outputs that do not depend on data, by position."""
+    drawn: list[int | None]
+    """For each of ``code.streams``, the counters by which a call advances it; None where that
+    depends on data (a loop's iterations): those come after the outputs."""
+    checked: list[Node]
+    argument_inputs: list[int]
+    """Positions of the segment's inputs that are passed (the others are specialised)."""
+    constants: list[Any]
+    """Large constants, kept on the device and passed in every call."""
+    work: tuple[Any, ...] = ()
+    """Shapes and types of the buffers that a call is lent and gives back."""
+    seconds: float = 0.0
+    """How long a call runs, as estimated."""
+    asks: bool = False
+    """True when a call asks whether to go on: the number of its run is its last argument."""
+    asks_natively: bool = False
+    """If it does not, a call that asks is Python code of JAX."""
+    needed_bytes: int = 0
+    """The memory that a call takes beyond its arguments."""
+    lower: Any = None
+    """Makes the program that XLA was given, to be shown."""
+    packs: list[list[int]] = field(default_factory=list)
+    """Positions in ``code.loads`` of variables whose values are the rows of one array."""
+    saved: int = 0
+    """The instructions that were not compiled, being repetitions of others."""
+    is_chained: bool = False
+    """True when the outcome of the step before is the last argument but for the run's number."""

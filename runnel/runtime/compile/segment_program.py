@@ -1,0 +1,295 @@
+"""A segment as a function to be compiled: of variables, random streams and inputs.
+
+The traced function takes the variables' values, the random streams and the inputs, and returns
+the new values, the outputs and, where kernels check their data, a flag for each check. When a
+flag is false nothing was changed: dense updates select the old value, scattered ones drop
+every row (``Checks.gate_indices``), and the caller finds the exact error by interpreting.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from runnel.graph.operation import Operation
+from runnel.runtime.compile.buffers import Effects, host_memory
+from runnel.runtime.compile.checks import Checks
+from runnel.runtime.compile.executable import Executable
+from runnel.runtime.compile.gates import gates_of
+from runnel.runtime.compile.packed_variables import packs_in
+from runnel.runtime.compile.pieces import run_in_pieces
+from runnel.runtime.compile.repetition import Repetition
+from runnel.runtime.compile.rows import TracedRow, taken_out, together
+from runnel.runtime.compile.segment_trace import SegmentTrace, is_known
+from runnel.runtime.compile.watch import INLINE_SECONDS, LONG_SECONDS, SHARED_SECONDS, Asker
+from runnel.runtime.compile.work_estimate import seconds_of
+from runnel.runtime.interpret.code import Code
+
+_MAX_EMBEDDED_BYTES = 1 << 16
+
+
+def _precision(tensor_float_32: bool, platform: str) -> AbstractContextManager[Any]:
+    """Within the block, products of float32 have the precision that the user wants."""
+    if tensor_float_32 or platform == "cpu":
+        return nullcontext()
+    return jax.default_matmul_precision("highest")
+
+
+def _aval(value: Any) -> Any:
+    return jax.ShapeDtypeStruct(np.shape(value), value.dtype)
+
+
+def _packed_aval(values: Sequence[Any]) -> Any:
+    return jax.ShapeDtypeStruct((len(values), *np.shape(values[0])), values[0].dtype)
+
+
+class SegmentProgram:
+    """``code`` for these concrete shapes; the parameters are those of ``compile_segment``.
+
+    It outlives the step that it is first compiled for, so it keeps none of that step's arrays but
+    the specialised inputs. What a call has to know is in ``executable``, what depends on the trace
+    once :meth:`function` has been called.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        states: Sequence[Any],
+        streams: Any,
+        inputs: Sequence[Any],
+        specialized: frozenset[int],
+        platform: str,
+        is_whole: bool,
+        is_chained: bool,
+        tensor_float_32: bool,
+        overwritten: Sequence[Operation],
+        repetitions: Sequence[Repetition],
+    ) -> None:
+        self.code = code
+        self._platform = platform
+        self._is_whole = is_whole
+        self._tensor_float_32 = tensor_float_32
+        self._repetitions = repetitions
+        loaded = self._loaded = [*(variable for variable, _, _ in code.loads), *overwritten]
+        load_of = self._load_of = {variable: i for i, variable in enumerate(loaded)}
+        self._packs = packs = [
+            pack
+            for pack in packs_in(code, repetitions, platform)
+            # Another step may have given a variable another shape than it was declared with.
+            if len({np.shape(states[load_of[variable]]) for variable in pack}) == 1
+        ]
+        packed = {variable for pack in packs for variable in pack}
+        stored = self._stored = [v for v, _ in code.stores if v not in packed]
+        # A buffer can be updated in place, or kept when a check fails, if its shape stays.
+        donated = [load_of[v] for v in stored if v in load_of and v not in code.reshaped]
+        taken = {*donated, *(load_of[v] for v in packed)}
+        kept = [i for i in range(len(loaded)) if i not in taken]
+        argument_inputs = [i for i in range(len(inputs)) if i not in specialized]
+        self._known_inputs = {i: np.asarray(inputs[i]) for i in specialized}
+        self.large = [
+            i
+            for i, value in enumerate(code.template)
+            if isinstance(value, np.ndarray)
+            and value.dtype != object
+            and value.nbytes > _MAX_EMBEDDED_BYTES
+        ]
+        """The slots of large constants, which are passed in every call."""
+        in_place = [*(True for _ in packs), *(load_of.get(v) in donated for v in stored)]
+        self._gates = {
+            i: variable for i, variable in gates_of(code).items() if load_of.get(variable) in taken
+        }
+        executable = Executable(None, donated, kept, in_place, {}, [], [], argument_inputs, [])
+        self.executable = executable
+        executable.is_chained = is_chained
+        executable.packs = [[load_of[variable] for variable in pack] for pack in packs]
+        # A step that is whole and touches no state keeps nothing back, whichever thread runs it.
+        is_pure = not (code.loads or code.stores or code.streams)
+        executable.asks_natively = platform == "cpu" and not (is_whole and is_pure)
+        # Shapes only: the arrays themselves may be taken by a concurrent step meanwhile.
+        arguments = [_aval(inputs[i]) for i in argument_inputs]
+        if is_chained:
+            arguments.append(jax.ShapeDtypeStruct((), np.bool_))
+        self._operands: tuple[Any, ...] = (
+            [
+                *(_packed_aval([states[load_of[v]] for v in pack]) for pack in packs),
+                *(_aval(states[i]) for i in donated),
+            ],
+            [_aval(states[i]) for i in kept],
+            None if streams is None else _aval(streams),
+            arguments,
+            [_aval(code.template[i]) for i in self.large],
+        )
+        self._run = jax.ShapeDtypeStruct((), np.int32)
+
+    def anew(self) -> SegmentProgram:
+        """The same, to be traced once more: ``executable`` is another one."""
+        program = copy.copy(self)
+        program.executable = replace(self.executable)
+        return program
+
+    @property
+    def avals(self) -> tuple[Any, ...]:
+        """The shapes and types of what a call takes, when ``executable`` is complete."""
+        donated, kept, streams, arguments, constants = self._operands
+        if self.executable.asks:
+            arguments = [*arguments, self._run]
+        return donated, kept, streams, arguments, constants, self.executable.work
+
+    @property
+    def donation(self) -> dict[str, Any]:
+        """Which operands a call takes over, when ``executable`` is complete."""
+        # Nothing reads what is lent: it is the memory of the buffers that are given back.
+        if self.executable.work:
+            return {"donate_argnums": (0, 5), "keep_unused": True}
+        return {"donate_argnums": (0,)}
+
+    def function(self) -> Callable[..., Any]:
+        """What is to be compiled, for operands like :attr:`avals`; completes ``executable``."""
+        executable, platform, step = self.executable, self._platform, self._step()
+        called: Any = jax.jit(step)
+        traced = called.trace(*self._operands, self._run)
+        executable.work = tuple(traced.out_info[3])
+        seconds = executable.seconds + seconds_of(traced.jaxpr.jaxpr, platform)
+        if platform == "cpu" and not executable.asks_natively and seconds > INLINE_SECONDS:
+            executable.asks_natively = True
+            if executable.asks:
+                called = jax.jit(partial(step, may_go_on=None))  # traced again, with that
+        if seconds > (LONG_SECONDS if self._is_whole else SHARED_SECONDS):
+            called = self._in_pieces()
+
+        def function(d: Any, k: Any, s: Any, arguments: Any, c: Any, _: Any) -> Any:
+            if not executable.asks:
+                return called(d, k, s, arguments, c, np.int32(0))
+            return called(d, k, s, arguments[:-1], c, arguments[-1])
+
+        return function
+
+    def _in_pieces(self) -> Callable[..., Any]:
+        """The step as a function that asks between its pieces whether to go on."""
+        executable, platform = self.executable, self._platform
+        go_on = jax.ShapeDtypeStruct((), np.bool_)
+        traced = jax.jit(self._step()).trace(*self._operands, self._run, go_on)
+        executable.asks = True
+        shape = jax.tree_util.tree_structure(traced.out_info)
+
+        def in_pieces(*operands: Any) -> Any:
+            arguments = jax.tree_util.tree_leaves(operands)
+            asker = Asker(operands[-1], executable.asks_natively)
+            results = run_in_pieces(traced.jaxpr, platform, arguments, asker)
+            return jax.tree_util.tree_unflatten(shape, results)
+
+        return in_pieces
+
+    def _held(self, donated_values: Any) -> dict[Operation, Any]:
+        """What the variables that are updated in place hold: of a pack, rows."""
+        packs = self._packs
+        arrays, values = donated_values[: len(packs)], donated_values[len(packs) :]
+        donated = [self._loaded[i] for i in self.executable.donated]
+        found = dict(zip(donated, values, strict=True))
+        for pack, array in zip(packs, arrays, strict=True):
+            found.update((v, TracedRow(array, row)) for row, v in enumerate(pack))
+        return found
+
+    def _filled(
+        self, donated_values: Any, kept_values: Any, streams: Any, arguments: Any, constants: Any
+    ) -> list[Any]:
+        """The slots before the first instruction."""
+        code, executable = self.code, self.executable
+        slots = list(code.template)
+        for slot, value in zip(self.large, constants, strict=True):
+            slots[slot] = value
+        for variable, value in self._held(donated_values).items():
+            if self._load_of[variable] < len(code.loads):
+                slots[code.loads[self._load_of[variable]][1]] = value
+        for i, value in zip(executable.kept, kept_values, strict=True):
+            slots[code.loads[i][1]] = value
+        for row, (_, slot, _) in enumerate(code.streams):
+            slots[slot] = streams[row]
+        for i, value in zip(executable.argument_inputs, arguments, strict=True):
+            slots[code.inputs[i]] = value
+        for i, value in self._known_inputs.items():
+            slots[code.inputs[i]] = value
+        return slots
+
+    def _step(self) -> Callable[..., Any]:
+        """The function to trace; another each time, for JAX remembers what it has traced."""
+
+        def step(*operands: Any, **options: Any) -> Any:
+            # Inside of what is traced: so a call need not say it again.
+            with _precision(self._tensor_float_32, self._platform):
+                return self._traced(*operands, **options)
+
+        return step
+
+    def _traced(
+        self,
+        donated_values: Any,
+        kept_values: Any,
+        streams: Any,
+        arguments: Any,
+        constants: Any,
+        run: Any,
+        may_go_on: Any = None,
+    ) -> Any:
+        import jax.numpy as jnp
+
+        code, platform, executable = self.code, self._platform, self.executable
+        before = None
+        if executable.is_chained:
+            *arguments, before = arguments
+        start = self._filled(donated_values, kept_values, streams, arguments, constants)
+        old_values = self._held(donated_values)
+        old = {index: old_values[variable] for index, variable in self._gates.items()}
+        asker = Asker(run, executable.asks_natively)
+        checks = Checks(before=before)
+        if may_go_on is not None:
+            checks.node = code.instructions[-1].node
+            checks(may_go_on, lambda: "stopped")
+        host = host_memory(platform)
+        effects = Effects(asker, start, host)
+        repetitions = self._repetitions
+        trace = SegmentTrace(code, list(start), checks, platform, effects, repetitions)
+        trace.run(old)
+        holds = checks.hold()
+        if checks.gated_early:
+            # Once more, with updates gated by every check of the segment.
+            again = Effects(asker, start, host)
+            first = trace
+            trace = SegmentTrace(code, list(start), Checks(holds), platform, again, repetitions)
+            trace.run(old, first)
+        slots = trace.slots
+        executable.checked, executable.saved = checks.nodes, trace.saved
+        drawn = [slots[drawn] for _, _, drawn in code.streams]
+        executable.drawn = [None if hasattr(count, "aval") else int(count) for count in drawn]
+        slot_of = dict(code.stores)
+        new_states = [together([slots[slot_of[v]] for v in pack]).array() for pack in self._packs]
+        for variable in self._stored:
+            (value,) = taken_out([slots[slot_of[variable]]])
+            # The explicit type makes it strong: a weak one would be traced again next time.
+            value = jnp.asarray(value, value.dtype)
+            if holds is not None and variable in code.structured and variable in old_values:
+                value = jnp.where(holds, value, old_values[variable])
+            new_states.append(value)
+        outputs = []
+        executable.constant_outputs = {}
+        for position, slot in enumerate(code.outputs):
+            (value,) = taken_out([slots[slot]])
+            if is_known(value):
+                executable.constant_outputs[position] = np.asarray(value)
+            else:
+                outputs.append(value)
+        outputs += [count for count in drawn if hasattr(count, "aval")]
+        if effects.asks:
+            holds = holds & asker.is_started_elsewhere()
+        if holds is None and platform == "cpu":
+            holds = jnp.asarray(True)  # which is there when the call has ended
+        executable.asks = effects.asks
+        executable.seconds = effects.loop_seconds
+        return new_states, outputs, holds, trace.effects.large_buffers(platform)
