@@ -94,6 +94,11 @@ def load() -> ctypes.CDLL | None:
         return _load()
 
 
+def is_missing() -> bool:
+    """True when oneDNN is installed, and the library was needed here and could not be had."""
+    return bool(_load.cache_info().currsize) and load() is None and installation() is not None
+
+
 @functools.cache
 def _load() -> ctypes.CDLL | None:
     found = installation()

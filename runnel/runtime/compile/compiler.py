@@ -79,7 +79,7 @@ def compile_segment(
             try:
                 key = segment_key(
                     *(code, states, streams, inputs, specialized, device),
-                    *(repetitions, overwritten, options),
+                    *(repetitions, overwritten, program.large, options),
                 )
             except Indescribable as reason:
                 logger.debug("A segment is traced each time, because of %s", reason)

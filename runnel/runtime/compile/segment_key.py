@@ -57,15 +57,18 @@ def segment_key(
     device: Any,
     repetitions: Sequence[Repetition],
     overwritten: Sequence[Operation],
+    passed: Sequence[int],
     options: Sequence[Any],
 ) -> str:
     """The checksum of a segment; ``options`` are plain values.
+
+    The constants in the slots ``passed`` are arguments of a call: only their types matter.
 
     Raises:
         Indescribable: it has none.
     """
     known = sorted(specialized)
-    description = _Description()
+    description = _Description(code, passed)
     described = (
         description.of(code),
         [_array_type(state) for state in states],
@@ -133,7 +136,10 @@ def _array_type(value: Any) -> Any:
 class _Description:
     """Describes by tuples and lists of plain values: the same for the same, and only for that."""
 
-    def __init__(self) -> None:
+    def __init__(self, code: Code | None = None, passed: Sequence[int] = ()) -> None:
+        """``passed`` are slots of ``code`` whose constants are arguments."""
+        self._outermost = code
+        self._passed = frozenset(passed)
         self._operations: dict[Operation, int] = {}
         self._own: dict[OpDef, bool] = {}
         self._infos: dict[ValueInfo, Any] = {}
@@ -204,9 +210,14 @@ class _Description:
             (self._call(call), args, out, self._node(node))
             for call, args, out, node in code.instructions
         ]
+        passed = self._passed if code is self._outermost else ()
+        template = [
+            ("passed", _array_type(value)) if slot in passed else self.of(value)
+            for slot, value in enumerate(code.template)
+        ]
         return (
             "code",
-            self._list(code.template),
+            template,
             code.inputs,
             code.outputs,
             [(self._operation(v), slot, node is None) for v, slot, node in code.loads],
