@@ -25,7 +25,7 @@ from pathlib import Path
 
 from runnel.native import kernels
 from runnel.native.build import build_library
-from runnel.native.compiling import BuildError
+from runnel.native.compiling import BuildError, compiler
 
 VARIABLE = "RUNNEL_ONEDNN"
 CONVOLUTIONS = (
@@ -94,9 +94,19 @@ def load() -> ctypes.CDLL | None:
         return _load()
 
 
-def is_missing() -> bool:
-    """True when oneDNN is installed, and the library was needed here and could not be had."""
-    return bool(_load.cache_info().currsize) and load() is None and installation() is not None
+def circumstances() -> list[str]:
+    """What decides whether there is a library, and which: others have :func:`load` give another."""
+    found = installation()
+    facts = [os.environ.get(VARIABLE, ""), str(found)]
+    if found is not None:
+        import jax
+
+        facts.append(str(_packaged(Path(jax.ffi.include_dir()))))
+        try:
+            facts.append(compiler() if found.include else "")
+        except BuildError:
+            facts.append("")
+    return facts
 
 
 @functools.cache

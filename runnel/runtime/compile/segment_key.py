@@ -93,7 +93,7 @@ def _around(device: Any) -> Any:
     return (
         *(_FORM, sources(), sys.version, _versions(), settings),
         *(device is None, used.id, used.process_index, surroundings(used.client, [used])),
-        _native(os.environ.get(onednn.VARIABLE, "")),
+        _native(*(os.environ.get(name, "") for name in (onednn.VARIABLE, "CXX", "PATH"))),
     )
 
 
@@ -124,9 +124,9 @@ def _versions() -> list[str]:
 
 
 @cache
-def _native(setting: str) -> str:
-    """The native library that the environment's ``setting`` has kernels choose."""
-    return f"{setting} {onednn.installation()}"
+def _native(*environment: str) -> list[str]:
+    """The native library that kernels may choose, in this ``environment``."""
+    return onednn.circumstances()
 
 
 def _array_type(value: Any) -> Any:

@@ -171,8 +171,10 @@ def test_options_of_a_session_are_part_of_the_key(run):
     assert keys[0] != keys[1]
 
 
-@pytest.mark.parametrize("fact", ["sources", "Python", "versions", "JAX", "setting", "library"])
-def test_other_surroundings_have_another_key(fact, run, monkeypatch):
+@pytest.mark.parametrize(
+    "fact", ["sources", "Python", "versions", "JAX", "setting", "library", "compiler"]
+)
+def test_other_surroundings_have_another_key(fact, run, tmp_path, monkeypatch):
     base = run(_plain)
     if fact == "sources":
         monkeypatch.setattr(segment_key, "sources", lambda: "others")
@@ -184,11 +186,28 @@ def test_other_surroundings_have_another_key(fact, run, monkeypatch):
         monkeypatch.setattr(jax, "__version__", "0.10.99")
     elif fact == "library":
         monkeypatch.setenv("RUNNEL_ONEDNN", "0")
+    elif fact == "compiler":
+        _install_compiler(tmp_path, monkeypatch)
     else:
         monkeypatch.setattr(compiler, "segment_key", _with_other_setting(compiler.segment_key))
     other = run(_plain)
     assert other.traced == base.traced
     assert not set(other.keys) & set(base.keys)
+
+
+def _install_compiler(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another compiler, and oneDNN's headers, which a library could be built with."""
+    headers = folder / "include" / "oneapi" / "dnnl"
+    headers.mkdir(parents=True)
+    (headers / "dnnl.hpp").touch()
+    (folder / "lib").mkdir()
+    (folder / "lib" / "libdnnl.so").touch()
+    (folder / "g++").touch(0o700)
+    found = onednn._in_folder(folder)
+    monkeypatch.setattr(onednn, "installation", lambda: found)
+    before = onednn.circumstances()
+    monkeypatch.setenv("CXX", str(folder / "g++"))
+    assert onednn.circumstances() != before
 
 
 def _with_other_setting(key: Callable[..., str]) -> Callable[..., str]:
@@ -362,11 +381,6 @@ def test_a_large_constant_is_passed_so_what_it_holds_does_not_matter(run):
     first, second = run(build(1.0)), run(build(2.0))
     assert first.traced and not second.traced
     np.testing.assert_allclose([first.value, second.value], np.tanh([1.0, 2.0]), rtol=1e-5)
-
-
-def test_what_was_traced_without_a_library_that_may_come_is_not_kept(run, monkeypatch):
-    monkeypatch.setattr(onednn, "is_missing", lambda: True)
-    assert run(_plain).traced == run(_plain).traced > 0
 
 
 def test_which_variable_is_which_is_part_of_the_key(run):
