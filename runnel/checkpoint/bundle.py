@@ -5,7 +5,8 @@ place and checksum; ``PREFIX.data-00000-of-00001`` has the bytes. A tensor may b
 each under a key of its own. Files appear under their names when they are complete, the index last.
 
 A bundle that replaces another of its prefix leaves that readable until the new index is there: its
-data are in files of another number of shards.
+data are in files of another number of shards. Data are on the disk, under their name, before the
+index has its name, and the index is before old data go: a power cut too leaves one or the other.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,13 @@ from runnel.checkpoint.tensor_slice import (
     overlap,
     sizes_of,
 )
-from runnel.checkpoint.whole_file import appearing, remove_files
+from runnel.checkpoint.whole_file import (
+    appearing,
+    begin_to_sync,
+    make_folder,
+    remove_files,
+    sync_folder,
+)
 from runnel.graph import dtypes
 from runnel.graph.dtypes import DType, as_dtype
 from runnel.graph.errors import DataLossError, InvalidArgumentError, NotFoundError
@@ -49,6 +55,8 @@ from runnel.mapped_array import let_go, row_blocks
 
 _VERSION = 1
 _MAX_SHARDS = 100_000
+_SYNCED_AT_ONCE = 1 << 25
+"""How many bytes the system is told of at a time that they are to be on the disk."""
 _UNEVEN = {dtypes.string: string_checksum, dtypes.variant: variant_checksum}
 """Types whose elements differ in length, with what makes the checksum of an array."""
 
@@ -68,11 +76,11 @@ class BundleWriter:
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
-        Path(prefix).parent.mkdir(parents=True, exist_ok=True)
+        make_folder(os.path.dirname(prefix))
         self._old = _shards_of(prefix)
         self._shards = 2 if self._old == 1 else 1
         self._entries: dict[bytes, Any] = {}
-        self._offset = 0
+        self._offset = self._synced = 0
         self._stack = contextlib.ExitStack()
         self._file = self._stack.enter_context(appearing(data_file(prefix, 0, self._shards)))
 
@@ -126,6 +134,9 @@ class BundleWriter:
             self._offset += len(piece)
             if dtype not in _UNEVEN:
                 crc = extend(crc, piece)
+            if self._offset - self._synced >= _SYNCED_AT_ONCE:
+                begin_to_sync(self._file, self._synced, self._offset)
+                self._synced = self._offset
         entry.size = self._offset - entry.offset
         if dtype in _UNEVEN:
             crc = _UNEVEN[dtype](array)
@@ -137,6 +148,7 @@ class BundleWriter:
         written = data_file(self._prefix, 0, self._shards)
         with _gone_on_failure([written]):
             write_index(self._prefix, self._shards, self._entries)
+        sync_folder(os.path.dirname(self._prefix))
         remove_files(data_file(self._prefix, shard, self._old) for shard in range(self._old))
 
 
@@ -175,6 +187,7 @@ def _shards_of(prefix: str) -> int:
 
 def write_index(prefix: str, shards: int, entries: dict[bytes, Any]) -> None:
     """Writes the index of a bundle whose data are there."""
+    sync_folder(os.path.dirname(prefix))  # an index without its data must not be all that is left
     header = message("BundleHeaderProto")(num_shards=shards)
     header.version.producer = _VERSION
     with appearing(index_file(prefix)) as file:
@@ -425,11 +438,12 @@ def merge(prefixes: Iterable[str], destination: str) -> None:
             source = data_file(prefix, shard, reader.shards)
             moves.append((source, data_file(destination, first + shard, shards)))
         first += reader.shards
-    Path(destination).parent.mkdir(parents=True, exist_ok=True)
+    make_folder(os.path.dirname(destination))
     with _gone_on_failure([target for _, target in moves]):
         for source, target in moves:
             if os.path.exists(source):  # a bundle that replaced one may lack a file
                 os.replace(source, target)
         write_index(destination, shards, entries)
+    sync_folder(os.path.dirname(destination))
     remove_files(data_file(destination, shard, old) for shard in range(old))
     remove_files(index_file(prefix) for prefix in prefixes if prefix != destination)

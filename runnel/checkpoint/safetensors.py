@@ -12,7 +12,7 @@ import numpy as np
 
 from runnel.checkpoint.element_bytes import stored_problem
 from runnel.checkpoint.tensor_slice import TensorSlice
-from runnel.checkpoint.whole_file import appearing
+from runnel.checkpoint.whole_file import appearing, sync_folder
 from runnel.graph import dtypes
 from runnel.graph.dtypes import DType
 from runnel.graph.errors import DataLossError, InvalidArgumentError, NotFoundError
@@ -68,6 +68,7 @@ def write_safetensors(
             array = tensors[name][1]
             little = array.astype(array.dtype.newbyteorder("<"), copy=False)
             file.write(np.ascontiguousarray(little).reshape(-1).view(np.uint8).data)
+    sync_folder(os.path.dirname(path))
 
 
 class SafetensorsReader:

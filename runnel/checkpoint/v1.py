@@ -7,6 +7,7 @@ The empty key has what is in the table: names, shapes, types and slices. A slice
 from __future__ import annotations
 
 import glob
+import os
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -19,7 +20,7 @@ from runnel.checkpoint.ordered_code import slice_key
 from runnel.checkpoint.protos import message
 from runnel.checkpoint.table import TableReader, TableWriter, parse
 from runnel.checkpoint.tensor_slice import TensorSlice, assembled
-from runnel.checkpoint.whole_file import appearing
+from runnel.checkpoint.whole_file import appearing, make_folder, sync_folder
 from runnel.graph.dtypes import DType, as_dtype
 from runnel.graph.errors import DataLossError, InvalidArgumentError, NotFoundError
 from runnel.graph.tensor_proto import decode_array, encode_values
@@ -74,13 +75,14 @@ class V1Writer:
         described = message("SavedTensorSlices")()
         described.meta.tensor.extend(self._meta[name] for name in sorted(self._meta))
         described.meta.versions.producer = 1
-        Path(self._path).parent.mkdir(parents=True, exist_ok=True)
+        make_folder(os.path.dirname(self._path))
         with appearing(self._path) as file:
             table = TableWriter(file)
             table.add(b"", described.SerializeToString())
             for key in sorted(self._slices):
                 table.add(key, self._slices[key])
             table.finish()
+        sync_folder(os.path.dirname(self._path))
 
 
 class V1Reader:

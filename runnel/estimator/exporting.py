@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
+from runnel.checkpoint.whole_file import copy_whole, sync_folder
 from runnel.estimator.estimator_spec import EstimatorSpec
 from runnel.estimator.serving_input import named_tensors
 from runnel.graph.collections import GraphKeys
@@ -92,8 +92,7 @@ def copy_extra_assets(folder: Path, assets_extra: Mapping[str, Any] | None) -> N
         if place.is_absolute() or ".." in place.parts:
             raise ValueError(f"assets_extra names places in the model's folder, not {name!r}")
         target = folder / _ASSETS_EXTRA / place
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, target)
+        copy_whole(source, target)
 
 
 def timestamped(base: Path) -> Path:
@@ -107,4 +106,5 @@ def timestamped(base: Path) -> Path:
 def finished(temporary: Path, folder: Path) -> bytes:
     """Gives the folder its name; returns it, as TensorFlow does, as bytes."""
     os.replace(temporary, folder)
+    sync_folder(folder.parent)
     return os.fsencode(folder)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import Any
 
-from runnel.checkpoint.whole_file import appearing
+from runnel.checkpoint.whole_file import appearing, sync_folder
 from runnel.gfile import exists
 from runnel.graph.errors import NotFoundError
 from runnel.graph.permitted_files import permitted
@@ -73,6 +74,7 @@ class _DiskCaching(Traversal):
         writing, self._writing, self._file = self._writing, None, None
         if writing is not None:
             writing.close()
+            sync_folder(os.path.dirname(self._cache.path))
 
     def close(self) -> None:
         writing, self._writing, self._file = self._writing, None, None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import filecmp
 import os
-import shutil
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from runnel.checkpoint.whole_file import copy_whole
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.graph import get_default_graph
 from runnel.graph.operation import Tensor
@@ -33,8 +33,7 @@ def add_assets(tensors: Iterable[Any], folder: Path) -> None:
         noted = AnyProto(type_url=_TYPE_URL, value=described.SerializeToString())
         get_default_graph().add_to_collection(ASSETS_KEY, noted)
     for name, source in names.items():
-        (folder / ASSETS_DIRECTORY).mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, folder / ASSETS_DIRECTORY / name)
+        copy_whole(source, folder / ASSETS_DIRECTORY / name)
 
 
 def _path_in(tensor: Any) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from runnel.checkpoint.whole_file import make_folder
 from runnel.graph.collections import GraphKeys
 from runnel.graph.graph import get_default_graph
 from runnel.graph.operation import Operation
@@ -60,7 +61,7 @@ class SavedModelBuilder:
                 f"Export directory {self._folder} already exists, and isn't empty. Please choose "
                 "a different export directory, or delete all the contents of it."
             )
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self._folder)
 
     def add_meta_graph_and_variables(
         self,
@@ -88,7 +89,6 @@ class SavedModelBuilder:
             self._prepare(signature_def_map, assets_collection, main_op, legacy_init_op)
             saver = saver or _saver()
             path = self._folder / VARIABLES_DIRECTORY
-            path.mkdir(exist_ok=True)
             saver.save(sess, path / VARIABLES_FILENAME, write_meta_graph=False, write_state=False)
             self._add(saver, tags, signature_def_map, clear_devices, strip_default_attrs)
         self._has_variables = True

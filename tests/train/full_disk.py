@@ -1,7 +1,7 @@
 """A disk that is full from some moment on, or fails once, seen from one process.
 
 Everything that changes files is counted: opening one for writing, each write, closing, renaming,
-making folders. The n-th fails as a full disk does, some of its bytes being written.
+making folders, syncing. The n-th fails as a full disk does, some of its bytes being written.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ class FullDisk:
     def __enter__(self) -> FullDisk:
         self._real_open = io.open
         self._patched = {name: getattr(os, name) for name in ("replace", "rename", "mkdir")}
+        self._patched["fsync"] = os.fsync
         builtins.open = io.open = self._open  # type: ignore[assignment]
         for name, real in self._patched.items():
             setattr(os, name, self._counted(name, real))
+        os.fsync = self._sync
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -48,6 +50,11 @@ class FullDisk:
             return real(*args, **options)
 
         return call
+
+    def _sync(self, descriptor: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        if self._inside(path) and os.path.isfile(path):
+            self.change("sync")  # a system that has put writing off finds no room only here
 
     def _inside(self, path: Any) -> bool:
         return isinstance(path, str | os.PathLike) and os.path.abspath(path).startswith(
