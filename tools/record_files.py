@@ -114,12 +114,7 @@ def write_job(tf: Any, folder: str, job: Any) -> None:
         x = tf.placeholder(tf.float32, [None, 6], name="x")
         y, optimizer = job(tf, x)
         loss = tf.reduce_mean(tf.square(y - 0.3), name="loss")
-        # TensorFlow may update a reference variable before the last gradient has read it, unless
-        # its gradients are gated. Its own are by default, to a degree; runnel's are when asked.
-        gate = optimizer.GATE_GRAPH if tf.__name__ == "runnel" else optimizer.GATE_OP
-        train = optimizer.minimize(
-            loss, tf.train.get_or_create_global_step(), gate_gradients=gate, name="train"
-        )
+        train = optimizer.minimize(loss, tf.train.get_or_create_global_step(), name="train")
         tf.add_to_collection("train", train)
         sess.run(tf.global_variables_initializer())
         for _ in range(2):

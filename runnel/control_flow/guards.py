@@ -44,14 +44,19 @@ class GuardAnalysis:
     def of(self, tensor: Tensor) -> Guards:
         """When ``tensor`` is alive."""
         op = tensor.op
-        found = self._of.get(op)
-        if found is None:
-            self._find(op)
-            found = self._of[op]
+        found = self.of_operation(op)
         if op.op_def.name not in SWITCHES:
             return found
         pred = op.inputs[1]
         return _union([found, (Guard(original(pred), tensor.value_index, pred),)])
+
+    def of_operation(self, op: Operation) -> Guards:
+        """When ``op`` runs."""
+        found = self._of.get(op)
+        if found is None:
+            self._find(op)
+            found = self._of[op]
+        return found
 
     def in_branches(self, tensor: Tensor) -> Guards:
         """When ``tensor`` is alive, given that the iteration in which it is runs."""

@@ -13,6 +13,7 @@ from runnel.graph.graph import Graph, get_default_graph
 from runnel.graph.graph_def import strip_default_attributes
 from runnel.graph.import_graph_def import import_graph_def
 from runnel.train.collection_def import add_collections, read_collections
+from runnel.train.reading_order import add_reading_order
 from runnel.train.saver import Saver
 
 
@@ -55,6 +56,8 @@ def export_meta_graph(
     found.meta_info_def.tags.extend(meta_info_def.tags if meta_info_def is not None else ())
     if graph_def is None:
         graph_def = graph.as_graph_def(add_shapes=True)
+        if not export_scope:  # a part has no training operation
+            add_reading_order(graph, graph_def)
     found.graph_def.CopyFrom(graph_def)
     if export_scope:
         _keep_scope(found.graph_def, export_scope)

@@ -106,7 +106,8 @@ class Optimizer:
         """Pairs of (gradient, variable); the gradient is None where the loss does not depend.
 
         ``gate_gradients`` guards against updates that overtake reads; a step's order is defined
-        here, so only GATE_GRAPH (all gradients before any is used) adds operations.
+        here, and told to TensorFlow when a graph is exported, so only GATE_GRAPH (all gradients
+        before any is used) adds operations.
         """
         if gate_gradients not in (self.GATE_NONE, self.GATE_OP, self.GATE_GRAPH):
             raise ValueError(
