@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from runnel.checkpoint.saveable_object import SaveableObject, SaveSpec
 from runnel.data.iterators import GLOBAL_ITERATORS, Iterator
 from runnel.graph import dtypes
 from runnel.graph.graph import get_default_graph
@@ -12,7 +13,6 @@ from runnel.graph.operation import Operation, Tensor
 from runnel.ops.data.iterator_ops import EXTERNAL_STATE_POLICIES, deserialize_op, serialize_op
 from runnel.train.checkpoint_hook import CheckpointSaverHook
 from runnel.train.checkpoint_state import latest_checkpoint
-from runnel.train.saveable import SaveableObject, SaveSpec
 from runnel.train.saver import Saver
 from runnel.train.session_run_hook import SessionRunHook
 

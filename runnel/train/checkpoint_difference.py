@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from runnel.checkpoint.reading import open_checkpoint
+from runnel.checkpoint.saveable_object import SaveableObject, SaveSpec
 from runnel.checkpoint.tensor_slice import parse_shape_and_slice
 from runnel.graph import errors
-from runnel.train.saveable import SaveableObject, SaveSpec
 
 _MOST_LINES = 40
 _MOST_NAMES = 10

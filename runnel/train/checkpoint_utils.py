@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from runnel.checkpoint.reading import open_checkpoint
+from runnel.checkpoint.saveable_object import SaveableObject
 from runnel.graph.collections import GraphKeys
 from runnel.graph.dtypes import DType, string
 from runnel.graph.graph import get_default_graph
 from runnel.ops.checkpoints import restore_v2_op
 from runnel.ops.constants import constant
 from runnel.train.checkpoint_state import latest_checkpoint
-from runnel.train.saveable import SaveableObject, all_saveables
+from runnel.train.saveable import all_saveables
 from runnel.train.vocabulary_remap import initialize_remapped
 from runnel.variables.partitioned_variable import PartitionedVariable
 from runnel.variables.variable import Variable

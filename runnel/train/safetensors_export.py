@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from runnel.checkpoint.safetensors import SUFFIX, write_safetensors
-from runnel.train.saveable import default_saveables, named
+from runnel.train.saveable import named
+from runnel.variables.initialization import global_variables
 from runnel.variables.partitioned_variable import PartitionedVariable
 
 
@@ -31,7 +32,7 @@ def save_safetensors(
     if not path.endswith(SUFFIX):
         raise ValueError(f"The name of such a file ends with {SUFFIX}: {path!r} does not")
     with sess.graph.as_default():
-        wanted = named(default_saveables() if var_list is None else var_list)
+        wanted = named(global_variables() if var_list is None else var_list)
     parts = {
         name: list(value) if isinstance(value, list | tuple | PartitionedVariable) else [value]
         for name, value in wanted.items()

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runnel.checkpoint.reading import checkpoint_exists
+from runnel.checkpoint.saveable_object import SaveableObject
 from runnel.checkpoint.streams_file import read_streams, write_streams
 from runnel.graph import errors
 from runnel.graph.operation import Tensor
@@ -24,7 +25,7 @@ from runnel.train.checkpoint_state import (
     update_checkpoint_state,
 )
 from runnel.train.described_graph import DescribedGraph
-from runnel.train.saveable import SaveableObject, all_saveables, default_saveables
+from runnel.train.saveable import all_saveables, default_saveables
 from runnel.train.saver_graph import V1, V2, SaverGraph
 
 logger = logging.getLogger("runnel")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any
 
+from runnel.checkpoint.saveable_object import SaveableObject
 from runnel.graph.dtypes import int32, string
 from runnel.graph.graph import get_default_graph
 from runnel.graph.operation import Operation, Tensor
@@ -22,7 +23,6 @@ from runnel.ops.constants import constant, placeholder_with_default
 from runnel.ops.control import group, identity
 from runnel.ops.joining import stack
 from runnel.ops.string_join import string_join
-from runnel.train.saveable import SaveableObject
 
 V1, V2 = 1, 2
 """The formats of checkpoints, as a ``SaverDef`` numbers them."""

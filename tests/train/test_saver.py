@@ -16,7 +16,7 @@ import pytest
 
 import runnel as tf
 from runnel.checkpoint.bundle import BundleReader
-from runnel.train.saveable import SaveableObject, SaveSpec
+from runnel.checkpoint.saveable_object import SaveableObject, SaveSpec
 
 RESOURCE = pytest.mark.parametrize("resource", [False, True], ids=["reference", "resource"])
 
@@ -239,6 +239,25 @@ def test_other_objects_can_be_saved(tmp_path):
         saver.restore(sess, path)
         assert sess.run(v) == 6.0
     assert tf.train.load_variable(path, "half") == 3.0
+
+
+def test_what_is_in_tables_is_saved_and_restored(tmp_path):
+    first, second = (tf.contrib.lookup.MutableHashTable(tf.int64, tf.int64, -1) for _ in range(2))
+    keys = tf.constant([4, 5], tf.int64)
+    v = tf.Variable(1.0, name="v")
+    saver = tf.train.Saver()
+    with tf.Session() as sess:
+        sess.run(v.initializer)
+        sess.run([first.insert(keys, keys * 2), second.insert(keys, keys * 3)])
+        path = saver.save_in_background(sess, str(tmp_path / "m")).wait()
+        sess.run([first.remove(keys), second.insert(keys, keys)])
+        saver.restore(sess, path)
+        assert [t.tolist() for t in sess.run([first.lookup(keys), second.lookup(keys)])] == [
+            [8, 10],
+            [12, 15],
+        ]
+        tf.train.save_safetensors(sess, str(tmp_path / "v.safetensors"))
+    assert [name for name, _ in tf.train.list_variables(str(tmp_path / "v.safetensors"))] == ["v"]
 
 
 # Looking into checkpoints -----------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from runnel.checkpoint.saveable_object import SaveableObject, SaveSpec
 from runnel.graph import dtypes
 from runnel.graph.collections import GraphKeys
 from runnel.graph.conversion import convert_to_tensor
@@ -170,8 +172,31 @@ class StaticVocabularyTable(LookupInterface):
         return string_to_hash_bucket_fast(texts, self._buckets)
 
 
+class _TableSaveable(SaveableObject):
+    """The keys and values of a table, as TensorFlow's checkpoints have them."""
+
+    def __init__(self, table: MutableHashTable, name: str) -> None:
+        self._handle = table.resource_handle
+        keys, values = table.export()
+        specs = [SaveSpec(keys, "", f"{name}-keys"), SaveSpec(values, "", f"{name}-values")]
+        super().__init__(table.resource_handle.op, specs, name)
+
+    def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Any) -> Operation:
+        keys, values = restored_tensors
+        graph = get_default_graph()
+        with name_scope(f"{self.name}_table_restore"), graph.colocate_with(self._handle.op):
+            return table_ops.import_op(self._handle, keys, values)
+
+
+def _add_saveable(table: MutableHashTable, name: str) -> None:
+    """Has savers save ``table``, under ``name`` as in TensorFlow unless another has that."""
+    collection = get_default_graph().get_collection_ref(GraphKeys.SAVEABLE_OBJECTS)
+    taken = {saveable.name for saveable in collection}
+    collection.append(_TableSaveable(table, table.name if name in taken else name))
+
+
 class MutableHashTable(LookupInterface):
-    """A table that steps change.
+    """A table that steps change; with ``checkpoint`` a ``Saver`` saves what is in it.
 
     Example:
         >>> table = tf.contrib.lookup.MutableHashTable(tf.string, tf.int64, -1)
@@ -187,7 +212,6 @@ class MutableHashTable(LookupInterface):
         name: str = "MutableHashTable",
         checkpoint: bool = True,
     ) -> None:
-        del checkpoint  # tables are not saved in checkpoints
         super().__init__(key_dtype, value_dtype)
         self._default = convert_to_tensor(default_value, self.value_dtype)
         if self._default.dims != ():
@@ -201,6 +225,8 @@ class MutableHashTable(LookupInterface):
             shared_name=shared_name or "",
             name=name,
         )
+        if checkpoint:
+            _add_saveable(self, name)
 
     @property
     def name(self) -> str:
