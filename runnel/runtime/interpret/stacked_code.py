@@ -263,12 +263,21 @@ class _Stacking:
             taken = tuple([step.args[position] for step in steps])
             if operand == "row":
                 args.append(self._stack(taken, first.node))
+            elif first.node.op_def.name in _UPDATES:
+                args.append(self._repeated(operand, len(steps)))
             else:
                 self._bring_out(taken[:1])
                 args.append(taken[0])
         kernel = select(first.node, self._device, INTERPRETED)
         call = bind(kernel, first.node, np, check=fail_now)
         self._note(self._emit(call, tuple(args), first.node), rows)
+
+    def _repeated(self, constant: int, times: int) -> int:
+        """A constant for each of some updates: they take no value of another shape than theirs."""
+        value = self._new()
+        content = np.asarray(self._constants[constant])
+        self._constants[value] = np.broadcast_to(content, (times, *content.shape))
+        return value
 
     def _note(self, stack: int, values: tuple[int, ...]) -> None:
         self._rows[stack] = values

@@ -18,7 +18,9 @@ SHAPES = [(), (3,), (2, 2), (1,)]
 @st.composite
 def programs(draw):
     """What to do in each of some rounds, and in which lanes it is done otherwise."""
-    kinds = st.sampled_from(["unary", "binary", "shared", "neighbour", "update", "sum"])
+    kinds = st.sampled_from(
+        ["unary", "binary", "shared", "neighbour", "update", "update by a constant", "sum"]
+    )
     rounds = draw(st.lists(st.tuples(kinds, st.integers(0, 60)), min_size=3, max_size=9))
     odd = draw(st.sets(st.integers(0, LANES - 1), max_size=2))
     fetched = draw(st.lists(st.integers(0, LANES - 1), max_size=3))
@@ -34,6 +36,7 @@ def build(rounds, odd, fetched, shapes):
         for i in range(LANES)
     ]
     shared = tf.placeholder(tf.float32, [])
+    halves = {shape: tf.constant(0.5, shape=shape) for shape in shapes}
     lanes: list = [v.read_value() for v in variables]
     updates = []
     for kind, number in rounds:
@@ -60,7 +63,10 @@ def build(rounds, odd, fetched, shapes):
             else:
                 with tf.control_dependencies(updates):
                     update = UPDATES[choice % len(UPDATES)]
-                    updates.append(update(variables[i], value * 0.5).op)
+                    by = value * 0.5
+                    if kind == "update by a constant":
+                        by = halves[shapes[i % len(shapes)]]
+                    updates.append(update(variables[i], by).op)
                 with tf.control_dependencies(updates[-1:]):
                     value = variables[i].read_value() + value
             new.append(tf.clip_by_value(value, -4.0, 4.0) if kind == "binary" else value)
