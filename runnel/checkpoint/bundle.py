@@ -71,11 +71,19 @@ def index_file(prefix: str) -> str:
     return f"{prefix}.index"
 
 
-class BundleWriter:
-    """Writes the tensors that are added; :meth:`finish` makes them a bundle."""
+def _go_on() -> None:
+    """Nobody is waiting."""
 
-    def __init__(self, prefix: str) -> None:
+
+class BundleWriter:
+    """Writes the tensors that are added; the end of the block makes them a bundle.
+
+    ``make_way`` is called after each small piece of work.
+    """
+
+    def __init__(self, prefix: str, make_way: Callable[[], None] = _go_on) -> None:
         self._prefix = prefix
+        self._make_way = make_way
         make_folder(os.path.dirname(prefix))
         self._old = _shards_of(prefix)
         self._shards = 2 if self._old == 1 else 1
@@ -141,13 +149,14 @@ class BundleWriter:
         if dtype in _UNEVEN:
             crc = _UNEVEN[dtype](array)
         entry.crc32c = masked(crc)
+        self._make_way()
         return entry
 
     def _finish(self) -> None:
         self._stack.close()
         written = data_file(self._prefix, 0, self._shards)
         with _gone_on_failure([written]):
-            write_index(self._prefix, self._shards, self._entries)
+            write_index(self._prefix, self._shards, self._entries, self._make_way)
         sync_folder(os.path.dirname(self._prefix))
         remove_files(data_file(self._prefix, shard, self._old) for shard in range(self._old))
 
@@ -185,7 +194,9 @@ def _shards_of(prefix: str) -> int:
         return 0
 
 
-def write_index(prefix: str, shards: int, entries: dict[bytes, Any]) -> None:
+def write_index(
+    prefix: str, shards: int, entries: dict[bytes, Any], make_way: Callable[[], None] = _go_on
+) -> None:
     """Writes the index of a bundle whose data are there."""
     sync_folder(os.path.dirname(prefix))  # an index without its data must not be all that is left
     header = message("BundleHeaderProto")(num_shards=shards)
@@ -195,6 +206,7 @@ def write_index(prefix: str, shards: int, entries: dict[bytes, Any]) -> None:
         table.add(b"", header.SerializeToString())
         for key in sorted(entries):
             table.add(key, entries[key].SerializeToString())
+            make_way()
         table.finish()
 
 

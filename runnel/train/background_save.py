@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,8 @@ from runnel.graph.operation import Operation
 from runnel.ops.checkpoints import write_tensors
 
 _SAVES = frozenset({"SaveV2", "SaveSlices"})
+_LONGEST_HOLD = 0.0005
+"""The seconds for which a step may have to wait for the interpreter."""
 
 
 class BackgroundSave:
@@ -73,10 +76,28 @@ def snapshot(sess: Any, save_tensor_name: str) -> Callable[[str], None]:
     tensors = [value for group in values for value in group]
 
     def write(path: str) -> None:
-        writer: Any = BundleWriter if saves[0].type == "SaveV2" else V1Writer
-        write_tensors(writer(os.path.abspath(path)), names, specs, tensors, types)
+        place = os.path.abspath(path)
+        is_bundle = saves[0].type == "SaveV2"
+        writer = BundleWriter(place, LettingStepsGoOn()) if is_bundle else V1Writer(place)
+        write_tensors(writer, names, specs, tensors, types)
 
     return write
+
+
+class LettingStepsGoOn:
+    """Hands the interpreter, every now and then, to who waits for it.
+
+    A thread that does not keeps it for 5 ms each time a step comes back to Python: thousands of
+    small variables are all Python.
+    """
+
+    def __init__(self) -> None:
+        self._since = time.perf_counter()
+
+    def __call__(self) -> None:
+        if time.perf_counter() - self._since > _LONGEST_HOLD:
+            time.sleep(0)  # noqa: TID251 (hands over, and waits for nothing)
+            self._since = time.perf_counter()
 
 
 def _saves_before(op: Operation) -> list[Operation]:

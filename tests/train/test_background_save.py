@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
+from runnel.checkpoint import bundle, whole_file
 from runnel.train import background_save
 from tests.both_tiers import COMPILED, INTERPRETED, session
 
@@ -62,6 +63,40 @@ def test_steps_that_follow_do_not_change_what_is_written(tmp_path, held, level, 
         tf.train.import_meta_graph(f"{path}.meta").restore(sess, path)
         [count] = [v for v in tf.global_variables() if v.op.name == "r"]
         assert sess.run(count) == 5
+
+
+@pytest.mark.parametrize("level", [INTERPRETED, COMPILED])
+@pytest.mark.parametrize("place", ["a tensor", "the index", "the disk"])
+def test_steps_run_while_a_save_is_in_the_middle_of(tmp_path, monkeypatch, place, level):
+    """Whatever it is about, it holds nothing that a step needs."""
+    reached, go_on = threading.Event(), threading.Event()
+
+    def hold(*_):
+        reached.set()
+        assert go_on.wait(60)
+
+    if place == "the disk":
+        monkeypatch.setattr(whole_file.os, "fsync", hold)
+    elif place == "a tensor":
+        monkeypatch.setattr(background_save.LettingStepsGoOn, "__call__", hold)
+    else:
+        write_index = bundle.write_index
+        monkeypatch.setattr(bundle, "write_index", lambda *given: [hold(), write_index(*given)])
+    w, r, _, train, saver = model()
+    with session(level) as sess:
+        sess.run(tf.global_variables_initializer())
+        sess.run(train)
+        saving = saver.save_in_background(sess, tmp_path / "m")
+        try:
+            assert reached.wait(60)
+            for _ in range(3):
+                sess.run(train)
+            assert sess.run(r) == 4 and not saving.done()
+        finally:
+            go_on.set()
+            monkeypatch.undo()
+        saver.restore(sess, saving.wait())
+        assert sess.run(r) == 1 and (sess.run(w) == 1.0).all()
 
 
 def test_a_graph_that_grows_meanwhile_is_written_as_it_was(tmp_path, held):

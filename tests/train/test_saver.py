@@ -260,6 +260,35 @@ def test_what_is_in_tables_is_saved_and_restored(tmp_path):
     assert [name for name, _ in tf.train.list_variables(str(tmp_path / "v.safetensors"))] == ["v"]
 
 
+def test_a_reader_goes_on_with_the_file_that_follows(tmp_path):
+    class Position(SaveableObject):
+        """Where a reader stands; what is in its queue is not saved."""
+
+        def __init__(self, reader):
+            self._reader = reader
+            specs = [SaveSpec(reader.serialize_state(), "", "position")]
+            super().__init__(reader.reader_ref.op, specs, "position")
+
+        def restore(self, restored_tensors, restored_shapes):
+            return self._reader.restore_state(restored_tensors[0])
+
+    reader = tf.IdentityReader()
+    queue = tf.FIFOQueue(9, [tf.string], [[]])
+    put = queue.enqueue_many([["a", "b", "c"]])
+    key, _ = reader.read(queue)
+    saver = tf.train.Saver([Position(reader)])
+    with tf.Session() as sess:
+        sess.run(put)
+        assert sess.run(key) == b"a"
+        path = saver.save(sess, str(tmp_path / "m"))
+    with tf.Session() as sess:
+        saver.restore(sess, path)
+        assert sess.run(reader.num_records_produced()) == 1
+        sess.run(put)
+        assert sess.run(key) == b"a", "the queue is filled from its beginning"
+        assert sess.run(reader.num_records_produced()) == 2
+
+
 # Looking into checkpoints -----------------------------------------------------------------------
 
 
