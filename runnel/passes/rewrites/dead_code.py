@@ -19,3 +19,17 @@ def remove_dead_code(program: Program) -> Program:
         awaited.update(node.control)
     nodes = [node for node in program.nodes if node in kept_nodes]
     return Program(nodes, program.feeds, program.fetches, program.infos)
+
+
+def without(nodes: list[Node], removed: set[Node]) -> list[Node]:
+    """``nodes`` less those that were removed, for which nothing waits any more."""
+    made: dict[Node, Node] = {}
+    for node in nodes:
+        if node in removed:
+            continue
+        control = tuple(made[c] for c in node.control if c not in removed)
+        if control == node.control:
+            made[node] = node
+        else:
+            made[node] = Node(node.op, node.op_def, node.inputs, node.outputs, control, node.attrs)
+    return list(made.values())

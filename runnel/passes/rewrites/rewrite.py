@@ -16,6 +16,7 @@ from runnel.passes.rewrites.common_subexpressions import merge_common_subexpress
 from runnel.passes.rewrites.dead_code import remove_dead_code
 from runnel.passes.rewrites.fold import fold_constants
 from runnel.passes.rewrites.merge_products import merge_products
+from runnel.passes.rewrites.needless_broadcasts import drop_needless_broadcasts
 from runnel.passes.rewrites.simplify import simplify
 from runnel.passes.rewrites.split_products import split_products
 from runnel.passes.rewrites.stabilize import stabilize
@@ -46,6 +47,9 @@ def rewrite(program: Program) -> Program:
 
 def optimize(program: Program) -> Program:
     """The rewrites that only save work."""
+    program = drop_needless_broadcasts(program)
+    if check_between_passes:
+        check_program(program, drop_needless_broadcasts.__name__)
     return _run(OPTIMIZATIONS, program)
 
 

@@ -21,6 +21,7 @@ from runnel.graph import dtypes
 from runnel.graph.registry import get_op_def
 from runnel.graph.shapes import Dims, TensorShape
 from runnel.passes.program.program import Node, Program, ValueInfo
+from runnel.passes.rewrites.dead_code import without
 from runnel.passes.structure.counters import counters_of
 from runnel.passes.structure.structured import Loop, structure_of, structured_node
 
@@ -226,7 +227,7 @@ class _Sums:
         feeds = list(loop.body.feeds.values())
         count = len(loop.variables) + len(loop.invariants)
         inner = [*feeds[:count], *self._new_inputs, *feeds[count:]]
-        nodes = _without(loop.body.nodes, removed)
+        nodes = without(loop.body.nodes, removed)
         body = Program([*nodes, *self._body], dict(enumerate(inner)), tuple(fetches), program.infos)
         given = [*loop.condition.feeds.values(), *self._new_inputs]
         condition = replace(loop.condition, feeds=dict(enumerate(given)))
@@ -246,20 +247,6 @@ class _Sums:
             # No value says that what was kept is there: the loop may wait for another task.
             after.control = (made,)
         return [*self._before, made, *self._after]
-
-
-def _without(nodes: list[Node], removed: set[Node]) -> list[Node]:
-    """``nodes`` less those that were removed, for which nothing waits any more."""
-    made: dict[Node, Node] = {}
-    for node in nodes:
-        if node in removed:
-            continue
-        control = tuple(made[c] for c in node.control if c not in removed)
-        if control == node.control:
-            made[node] = node
-        else:
-            made[node] = Node(node.op, node.op_def, node.inputs, node.outputs, control, node.attrs)
-    return list(made.values())
 
 
 __all__ = ["sum_after_loops"]

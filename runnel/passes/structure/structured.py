@@ -11,7 +11,7 @@ and whoever runs the node threads the variable's value through it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -202,6 +202,37 @@ def add_invariants(
             invariants=(*loop.invariants, *values),
             condition=replace(loop.condition, feeds=dict(enumerate(of_condition))),
             body=replace(loop.body, nodes=list(body), feeds=dict(enumerate(of_body))),
+        ),
+    }
+
+
+def drop_invariants(program: Program, node: Node) -> None:
+    """Has the loop ``node`` take only what its programs use of its invariants."""
+    loop = node.attrs[_STRUCTURE]
+    used = {v for part in loop.programs for inner in part.nodes for v in inner.inputs}
+    used.update(v for part in loop.programs for v in part.fetches)
+    count = len(loop.variables)
+    inside, of_condition = (list(p.feeds.values()) for p in (loop.body, loop.condition))
+    gone = {
+        place
+        for place in range(count, count + len(loop.invariants))
+        if used.isdisjoint((loop.invariants[place - count], inside[place], of_condition[place]))
+    }
+    if not gone:
+        return
+
+    def kept(values: Iterable[int]) -> tuple[int, ...]:
+        return tuple([value for place, value in enumerate(values) if place not in gone])
+
+    node.inputs = kept(node.inputs)
+    node.attrs = {
+        **node.attrs,
+        "Tin": [program.infos[value].dtype.base_dtype for value in node.inputs],
+        _STRUCTURE: replace(
+            loop,
+            invariants=kept((*loop.variables, *loop.invariants))[count:],
+            condition=replace(loop.condition, feeds=dict(enumerate(kept(of_condition)))),
+            body=replace(loop.body, feeds=dict(enumerate(kept(inside)))),
         ),
     }
 
