@@ -7,8 +7,8 @@ library to keep what was freed for the next step. The price is that the process 
 it was at its largest, so it is an option: call it at the start of a program, or set
 ``RUNNEL_KEEP_FREED_MEMORY=1`` in the environment.
 
-An interpreted step over many rows of tables has the C library keep a little, so that its arrays of
-some megabytes need not be mapped anew in each step either.
+An interpreted step over many rows of tables, or with a loop that keeps values of its iterations,
+has the C library keep a little, so that some megabytes need not be mapped anew in each step either.
 """
 
 from __future__ import annotations

@@ -96,6 +96,8 @@ def _(values):
 @add_n_op.kernel
 def _(xp, values):
     shape = values[0].shape
+    if len(values) == 2 and values[1].shape == shape:
+        return xp.add(values[0], values[1])
     for i, value in enumerate(values):
         if value.shape != shape:
             raise ValueError(

@@ -72,6 +72,8 @@ def _(grad, *, data_format):
 
 
 def _add_bias(value: Any, bias: Any, data_format: str) -> Any:
+    if data_format == "NHWC" and value.ndim > 1 and bias.shape == value.shape[-1:]:
+        return value + bias
     axis = _channel_axis(value.ndim, data_format)
     if bias.ndim != 1 or bias.shape[0] != value.shape[axis]:
         raise InvalidArgumentError(

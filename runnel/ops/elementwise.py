@@ -37,6 +37,8 @@ def _register_gradient_op(name: str, kernel: Callable[..., Any]) -> OpDef:
 
     @op_def.kernel
     def _(xp, y, dy):
+        if y.dtype.char in "fd":
+            return kernel(xp, y, dy)
         return narrow(kernel(xp, widen(y), widen(dy)), y.dtype)
 
     return op_def
@@ -188,17 +190,22 @@ inv_grad_op.gradient(_second_reciprocal)
 # Exponentials and logarithms ------------------------------------------------------------------
 
 
+_ONES = {"f": np.float32(1), "d": np.float64(1)}
+"""By NumPy's letter for a type. A number of Python costs a ufunc as much as a thousand elements."""
+
+
 def _sigmoid(xp: Any, x: Any) -> Any:
     if xp is not np:
         from jax import lax
 
         return lax.logistic(x)
-    # In place: an array of a few thousand numbers costs more to allocate than to compute.
-    result = np.exp(-widen(x))
-    result += 1
+    result: Any = np.negative(widen(x))
     if result.ndim == 0:
-        return narrow(1 / result, x.dtype)
-    return narrow(np.divide(1, result, out=result), x.dtype)
+        return narrow(1 / (np.exp(result) + 1), x.dtype)
+    # In place: an array of a few thousand numbers costs more to allocate than to compute.
+    one: Any = _ONES.get(result.dtype.char, 1)
+    np.add(np.exp(result, result), one, result)
+    return narrow(np.divide(one, result, result), x.dtype)
 
 
 exp_op = register_unary("Exp", SMOOTH, lambda xp, x: xp.exp(x))
@@ -215,13 +222,26 @@ def _conjugate(xp: Any, x: Any) -> Any:
 
 
 def _sigmoid_grad(xp: Any, y: Any, dy: Any) -> Any:
+    one = _one_for(xp, y, dy)
+    if one is not None:
+        product = np.multiply(dy, y)
+        return np.multiply(product, np.subtract(one, y), product)
     y = _conjugate(xp, y)
     return dy * y * (1 - y)
 
 
 def _tanh_grad(xp: Any, y: Any, dy: Any) -> Any:
+    one = _one_for(xp, y, dy)
+    if one is not None:
+        square = np.multiply(y, y)
+        return np.multiply(dy, np.subtract(one, square, square), square)
     y = _conjugate(xp, y)
     return dy * (1 - y * y)
+
+
+def _one_for(xp: Any, y: Any, dy: Any) -> Any:
+    """1 in the type of arrays of one shape that NumPy computes with in place; else None."""
+    return _ONES.get(y.dtype.char) if xp is np and y.shape == dy.shape != () else None
 
 
 sigmoid_grad_op = _register_gradient_op("SigmoidGrad", _sigmoid_grad)

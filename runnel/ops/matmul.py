@@ -21,6 +21,10 @@ def multiply_matrices(xp: Any, a: Any, b: Any) -> Any:
     """``a @ b`` over the last two axes; NumPy multiplies 16-bit floats in float32."""
     if xp is not np:
         return xp.matmul(a, b)
+    if a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous and a.size:
+        # One product: NumPy would make one for each matrix.
+        rows = multiply_matrices(np, a.reshape(-1, a.shape[-1]), b)
+        return rows.reshape(*a.shape[:-1], b.shape[-1])
     if a.dtype.char in "fd":
         return multiply(np.matmul, a, b)
     return narrow(multiply(np.matmul, widen(a), widen(b)), a.dtype)

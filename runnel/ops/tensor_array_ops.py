@@ -48,13 +48,14 @@ class ArrayState:
             missing = index + 1 - len(self.values)
             self.values += [None] * missing
             self.shapes += [None] * missing
-        if not compatible_dims(np.shape(value), self.dims):
+        shape = np.shape(value) if type(value) is not np.ndarray else value.shape
+        if not compatible_dims(shape, self.dims):
             raise _invalid(
-                f"Tried to write a value of shape {format_dims(np.shape(value))} to an array of "
+                f"Tried to write a value of shape {format_dims(shape)} to an array of "
                 f"elements of shape {format_dims(self.dims)}"
             )
         if self.alike:
-            self.dims = np.shape(value)
+            self.dims = shape
         present = self.values[index]
         if self.sums:
             self.values[index] = value if present is None else present + value
@@ -65,7 +66,7 @@ class ArrayState:
             )
         else:
             self.values[index] = value
-        self.shapes[index] = np.shape(value)
+        self.shapes[index] = shape
 
     def fill(self, rows: Any) -> bool:
         """Writes all elements at once; False when this is not the first that is written."""

@@ -23,6 +23,7 @@ from runnel.passes.structure.structured import structure_of, touched_by
 from runnel.runtime.interpret import verification
 from runnel.runtime.interpret.function_writer import FunctionWriter
 from runnel.runtime.interpret.interpreter import missing_variable
+from runnel.runtime.interpret.spent_arrays import SpentArrays
 from runnel.runtime.state.cell import as_numpy
 
 if TYPE_CHECKING:
@@ -58,6 +59,9 @@ class ProgramWriter:
         self._write_nested_function = write_nested
         self._names: dict[int, str] = {}
         self._fixed: Collection[int] = ()
+        self._spent = SpentArrays(infos)
+        self._last: Collection[str] = ()
+        """Names that the node being written is the last to use."""
         self._placed: dict[str, str] = {}
         """For what is placed on the device, the name under which it is."""
         self.maybe_jax: set[str] = set()
@@ -78,6 +82,7 @@ class ProgramWriter:
         ``fetch_numpy``, fetches may be arrays of JAX.
         """
         names = self._names = dict(zip(program.feeds.values(), arguments, strict=True))
+        self._spent = SpentArrays(self._infos)
         self._fixed = fixed
         access = StateAccess(program)
         parts = self._parts(program, access, fixed)
@@ -91,6 +96,11 @@ class ProgramWriter:
             elif part.op_def.variable:
                 continue
             else:
+                self._last = {
+                    names[value]
+                    for value in part.inputs
+                    if uses.get(value) == index and self._is_large(value, names)
+                }
                 self._write_node(part, access)
             spent = [
                 names[value]
@@ -144,6 +154,7 @@ class ProgramWriter:
 
     def _write_stretch(self, stretch: Stretch, on_host: set[int]) -> None:
         node = stretch.nodes[-1]
+        self._spent.give([self._names[value] for value in stretch.inputs])
         for variable, needs in stretch.reads:
             if needs is not None:
                 self._require(variable, needs)
@@ -190,6 +201,7 @@ class ProgramWriter:
             return
         arguments = self._arguments(node, access)
         if structure_of(node) is not None:
+            self._spent.give(arguments)
             self._write_nested(node, arguments)
             return
         outputs = [f"w{value}" for value in node.outputs if not self._is_left(value, access)]
@@ -198,12 +210,21 @@ class ProgramWriter:
         if op_def.random is not None:
             self._write_draw(node, arguments, targets)
         else:
-            text = self._out.computed(node, arguments, lambda: self._kernel(node, access))
+            text = self._out.expression(node, arguments) or self._computed(node, access, arguments)
             self._call(node, targets, text, arguments)
         for value in node.outputs:
             if self._is_left(value, access):
                 self._line(f"w{value} = {self._state[access.variable_of[value]]}")
             names[value] = f"w{value}"
+
+    def _computed(self, node: Node, access: StateAccess, arguments: list[str]) -> str:
+        """A kernel's call; what observers are told of, and variables hold, stays as it is."""
+        call, given = self._kernel(node, access), arguments
+        if self._observed or access.writes(node):
+            self._spent.give(arguments)
+        else:
+            call, given = self._spent.in_place(node, call, arguments, self._last)
+        return f"{self._bind('k', call)}({', '.join(given)})"
 
     @staticmethod
     def _is_left(value: int, access: StateAccess) -> bool:
@@ -233,6 +254,7 @@ class ProgramWriter:
         self._line(f"if {self._state[variable]} is None: {missing}()", node)
 
     def _write_draw(self, node: Node, arguments: list[str], targets: list[str]) -> None:
+        self._spent.give(arguments)
         stream, drawn = self._streams[node.op]
         call = self._bind("k", bind(select(node, self._device, INTERPRETED), node, np, fail_now))
         inputs = ", ".join([*arguments, stream])

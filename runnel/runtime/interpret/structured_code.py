@@ -24,8 +24,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from runnel.graph import errors
+from runnel.memory import keep_some_freed_memory
 from runnel.passes.program.program import Node, ValueInfo
-from runnel.passes.structure.structured import Conditional, Loop, structure_of, touched_by
+from runnel.passes.structure.structured import (
+    Conditional,
+    Loop,
+    nested_nodes,
+    structure_of,
+    touched_by,
+)
 from runnel.runtime.interpret.function_writer import FunctionWriter
 from runnel.runtime.interpret.program_code import ProgramWriter
 from runnel.runtime.interpret.scalar_code import is_number
@@ -33,6 +40,9 @@ from runnel.runtime.state.step_context import StepContext
 
 if TYPE_CHECKING:
     from runnel.runtime.interpret.stretch import Stretches
+
+
+_KEEPING = frozenset({"StackPushV2", "TensorArrayWriteV3"})
 
 
 class StructuredCall:
@@ -71,6 +81,9 @@ class StructuredCall:
         return self._function
 
     def _write(self, observed: bool) -> Callable[..., Any]:
+        if any(node.op_def.name in _KEEPING for node in nested_nodes([self._node])):
+            # Memory for all iterations, a little each, which a step would map anew page by page.
+            keep_some_freed_memory()
         writer = _Writer(
             self._node, self._infos, self._device, observed, self._stretches, self._fixed
         )
