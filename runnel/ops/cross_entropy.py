@@ -119,6 +119,12 @@ def _(xp, features, labels, *, check, platform):
     largest = xp.max(x, axis=1, keepdims=True)
     e = xp.exp(x - largest)
     total = xp.sum(e, axis=1, keepdims=True)
+    if xp is np:  # where the check has held
+        place = np.arange(len(labels)), labels
+        loss = np.log(total)[:, 0] - (x[place] - largest[:, 0])
+        e /= total
+        e[place] -= 1
+        return narrow(loss, features.dtype), narrow(e, features.dtype)
     column = xp.clip(labels, 0, classes - 1)[:, None]  # a failed check must not break the rest
     # Taken from x itself, so that XLA need not store the shifted logits for it.
     picked = xp.take_along_axis(x, column, axis=1) - largest

@@ -84,8 +84,13 @@ def _parts(xp: Any, value: Any, sizes: Sequence[int], axis: int) -> list[Any]:
     if xp is not np:
         return xp.split(value, np.cumsum(sizes)[:-1].tolist(), axis)
     # NumPy's split takes five times as long.
-    before = (slice(None),) * axis
     parts, start = [], 0
+    if axis == value.ndim - 1:
+        for size in sizes:
+            parts.append(value[..., start : start + size])
+            start += size
+        return parts
+    before = (slice(None),) * axis
     for size in sizes:
         parts.append(value[(*before, slice(start, start + size))])
         start += size

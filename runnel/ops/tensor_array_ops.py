@@ -268,7 +268,8 @@ def _(xp, array, flow):
 
 @gather_op.kernel
 def _(xp, array, indices, flow, *, element_shape, dtype):
-    values = [_open(array).read(int(index)) for index in indices]
+    read = _open(array).read
+    values = [read(index) for index in indices.tolist()]
     if not values:
         dims = merge_dims(array.dims, element_shape._dims)
         return np.zeros((0, *_defined(dims, "element_shape")), dtype.np_dtype)

@@ -78,16 +78,16 @@ def common(a: Sizes | None, b: Sizes | None) -> PartlyKnown:
     return [x if x == y else None for x, y in zip(a, b, strict=True)]
 
 
-def broadcast_together(a: Sizes | None, b: Sizes | None) -> PartlyKnown:
+def broadcast_together(a: PartlyKnown, b: PartlyKnown) -> PartlyKnown:
     """The shape of what is made of two arrays, element by element."""
     if a is None or b is None:
         return None
     rank = max(len(a), len(b))
-    pairs = zip((1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b, strict=True)
+    pairs = zip((*[1] * (rank - len(a)), *a), (*[1] * (rank - len(b)), *b), strict=True)
     return [_stretched(x, y) for x, y in pairs]
 
 
-def _stretched(x: Size, y: Size) -> Size | None:
+def _stretched(x: Size | None, y: Size | None) -> Size | None:
     if x == y or y == 1:
         return x
     if x == 1:
@@ -127,6 +127,16 @@ def _product(shapes: SymbolicShapes, node: Node) -> PartlyKnown:
     if a is None or b is None or len(a) != 2 or len(b) != 2:
         return None
     return a[int(node.attrs["transpose_a"])], b[int(not node.attrs["transpose_b"])]
+
+
+def _products(shapes: SymbolicShapes, node: Node) -> PartlyKnown:
+    a, b = (shapes.sizes(value) for value in node.inputs)
+    if a is None or b is None or min(len(a), len(b)) < 2:
+        return None
+    batch = broadcast_together(a[:-2], b[:-2])
+    if batch is None:
+        return None
+    return *batch, a[-1 if node.attrs["adj_x"] else -2], b[-2 if node.attrs["adj_y"] else -1]
 
 
 def _joined(shapes: SymbolicShapes, node: Node) -> PartlyKnown:
@@ -226,13 +236,10 @@ def _gathered(shapes: SymbolicShapes, node: Node) -> PartlyKnown:
 
 
 def _selected(shapes: SymbolicShapes, node: Node) -> PartlyKnown:
-    """Of ``Select`` too: NumPy would broadcast, but its two values must have one shape."""
     condition, one, other = (shapes.sizes(value) for value in node.inputs)
-    if one is None or one != other:
-        return None
     if node.op_def.name == "Select":
-        return one
-    return broadcast_together(condition, one)
+        return one if one == other else None
+    return broadcast_together(condition, broadcast_together(one, other))
 
 
 def _read(shapes: SymbolicShapes, node: Node) -> PartlyKnown:
@@ -272,6 +279,8 @@ def _sliced(shapes: SymbolicShapes, node: Node) -> PartlyKnown:
 
 _SHAPES: dict[str, ShapeRule] = {
     "MatMul": _product,
+    "BatchMatMul": _products,
+    "BatchMatMulV2": _products,
     "ConcatV2": _joined,
     "Pack": _packed,
     "ExpandDims": _expanded,
