@@ -36,10 +36,12 @@ def reason_for(runner: SegmentRunner, variant: Variant | None) -> str:
         return _why_never(runner)
     if variant is not None and variant.cut is not None:
         return "a loop in it has no compiled form for these shapes: what is around it is compiled"
+    if variant is not None and any(cell.by_rows for cell in runner.state.load_cells):
+        return "it takes a large table, whose rows are changed in place"
+    if variant is not None and variant.slower and variant.executable is None:
+        slow, fast = map(time_text, variant.compared)
+        return f"compiled it was slower: {slow} against {fast}"
     if variant is not None and variant.refused:
-        if variant.compiled.runs:
-            slow, fast = variant.compiled.fastest, variant.interpreted.fastest
-            return f"compiled it was slower: {time_text(slow)} against {time_text(fast)}"
         return "compiling it failed; the log of runnel says why"
     if not runner._can_interpret:
         return "it has an operation that exists only compiled"

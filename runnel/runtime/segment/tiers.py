@@ -3,8 +3,9 @@
 A segment is compiled for a signature (the shapes of its inputs) once the time spent
 interpreting it exceeds what compiling is expected to cost the steps beside it, and only if a step
 takes longer than a compiled call's overhead. Steps go on interpreted until the compiled form is
-there; one that turns out slower is dropped. On an accelerator, and where the interpreter would take
-forever, a segment is compiled from the start, and steps wait for it.
+there; one that turns out slower, at once or later, is dropped (``tier_trial``). On an accelerator,
+and where the interpreter would take forever, a segment is compiled from the start, and steps wait
+for it.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from runnel.runtime.segment.bounded_loops import bound_loops
 from runnel.runtime.segment.compile_cost import compile_cost
 from runnel.runtime.segment.cut_segment import CutSegment, cut_around
 from runnel.runtime.segment.segment_compiler import SegmentCompiler
+from runnel.runtime.segment.tier_trial import TierTrial
 from runnel.runtime.segment.variants import Variant, Variants
 from runnel.runtime.state.at_exit import is_exiting
 from runnel.runtime.state.cell import Cell, as_numpy
@@ -76,9 +78,8 @@ _STALL_SECONDS = 0.1
 _LARGE_TABLE_BYTES = 1 << 20
 _PRODUCTS = ("MatMul", "BatchMatMul", "Einsum", "SparseMatMul")
 """How the names of operations begin that make a segment worth compiling, whatever it updates."""
-_TRIAL_RUNS = 10
-"""The runs of a new executable after which it is compared with the interpreter."""
-_SLOWER = 1.25
+_PATIENCE = 16.0
+"""How many times more has to be spent before a form is made again that was slower."""
 _NOTICE_SECONDS = 1.0
 """For how long a step waits for a compilation before it says so."""
 _STEPS_AHEAD = 256
@@ -175,6 +176,7 @@ class SegmentRunner:
             stack = partial(stacked, self._code, program, access, self._device)
         self._interpreted = InterpretedSegment(self._code, state, self._first, passes_state, stack)
         self._row_cells = [task.cell(variable) for variable in updated_by_rows(self._code)]
+        self._has_tables = bool(self._row_cells)
         self._only_updates = not is_whole and not any(
             node.op_def.heavy or node.op_def.name.startswith(_PRODUCTS)
             for node in nested_nodes(segment.nodes)
@@ -258,8 +260,9 @@ class SegmentRunner:
             outputs = self._interpreted.run(inputs, context)
             variant.interpreted.note(time.perf_counter() - start)
             return outputs
-        if variant.on_trial:
-            return self._run_on_trial(variant, executable, inputs, context)
+        trial = variant.trial
+        if trial is not None and trial.looks():
+            return self._run_on_trial(variant, trial, executable, inputs, context)
         return self._run_compiled(executable, inputs, context, started)
 
     def _takes_mapped(self, inputs: list[Any]) -> bool:
@@ -313,7 +316,9 @@ class SegmentRunner:
         if context.deadline is not None or context.observer is not None:
             return None
         variant = self._variants.find(inputs)
-        if variant is None or variant.on_trial or variant.cut is not None:
+        if variant is None or variant.cut is not None:
+            return None
+        if variant.trial is not None and not variant.trial.is_over:
             return None
         executable = variant.executable
         if executable is None or not executable.can_be_sent or executable.lacks_value:
@@ -334,30 +339,41 @@ class SegmentRunner:
     def _run_on_trial(
         self,
         variant: Variant,
+        trial: TierTrial,
         executable: BoundExecutable,
         inputs: list[Any],
         context: StepContext,
     ) -> list[Any]:
         """A run that is waited for and timed; after some, the slower tier is given up."""
+        interprets = trial.interprets
         start = time.perf_counter()
-        outputs = self._run_compiled(executable, inputs, context, None)
-        ends = [*outputs, *[cell.value for cell in self.state.stored[:1]]]
-        with suppress(RuntimeError):  # another step has already taken the variable over
-            for end in ends:
-                if hasattr(end, "block_until_ready"):
-                    end.block_until_ready()
-        variant.compiled.note(time.perf_counter() - start)
-        if variant.compiled.runs < _TRIAL_RUNS:
-            return outputs
-        variant.on_trial = False
-        interpreted, compiled = variant.interpreted, variant.compiled
-        # Both: a loop that the data end may be short once and long otherwise.
-        if (
-            compiled.fastest > _SLOWER * interpreted.fastest
-            and compiled.seconds / compiled.runs > interpreted.seconds / interpreted.runs
-        ):
-            self._stay_interpreted(variant, "compiled it is slower")
+        if interprets:
+            outputs = self._interpreted.run(inputs, context)
+        else:
+            outputs = self._run_compiled(executable, inputs, context, None)
+            ends = [*outputs, *[cell.value for cell in self.state.stored[:1]]]
+            with suppress(RuntimeError):  # another step has already taken the variable over
+                for end in ends:
+                    if hasattr(end, "block_until_ready"):
+                        end.block_until_ready()
+        seconds = time.perf_counter() - start
+        (variant.interpreted if interprets else variant.compiled).note(seconds)
+        trial.note(seconds, interprets)
+        if not trial.is_kept and variant.trial is trial:
+            self._give_up(variant, trial)
         return outputs
+
+    def _give_up(self, variant: Variant, trial: TierTrial) -> None:
+        """Has ``variant`` interpreted: compiled it is slower, as things are now."""
+        variant.trial = None
+        variant.slower += 1
+        variant.compared = trial.compared
+        # It is tried again when much more has been spent, unless that would copy tables.
+        variant.refused = self._has_tables
+        self._forget(variant)
+        slow, fast = (1e3 * seconds for seconds in trial.compared)
+        why = f"compiled it is slower: {slow:.3g} ms against {fast:.3g} ms"
+        logger.info("%s is interpreted: %s", self._what, why)
 
     def _forget(self, variant: Variant) -> None:
         """Has ``variant`` compiled again: a variable that it keeps where it fails has no value."""
@@ -456,6 +472,7 @@ class SegmentRunner:
         seconds = spent.seconds - min(spent.longest, _STALL_SECONDS)
         # Compiled for shape after shape, steps would always have a compilation beside them.
         share = 1.0 if self._variants.meet_many else _SHARE
+        share *= _PATIENCE**variant.slower
         if seconds <= share * compile_cost.seconds(self._compiler.expected_count):
             return False
         return max(spent.fastest, seconds / spent.runs / 10) > self._dispatch_seconds
@@ -594,10 +611,15 @@ class SegmentRunner:
         finally:
             with self._compile_lock:
                 if executable is not None:
-                    variant.on_trial = beside
+                    variant.trial = TierTrial(self._usual(variant)) if beside else None
                     variant.executable = executable
                     self._variants.note_compiled(variant)
                 self._compiling.pop(variant, None)
+
+    def _usual(self, variant: Variant) -> float:
+        """What an interpreted run takes, at best: on average, where the data end loops."""
+        spent = variant.interpreted
+        return spent.seconds / spent.runs if self._has_branches else spent.fastest
 
     def _cut_around(self, node: Node | None) -> CutSegment | None:
         """The segment in pieces, of which ``node`` is one."""

@@ -13,6 +13,7 @@ from runnel.graph.shapes import is_fully_defined
 from runnel.passes.clusters.cluster import Segment
 from runnel.passes.program.program import Program
 from runnel.runtime.segment.cut_segment import CutSegment
+from runnel.runtime.segment.tier_trial import TierTrial
 from runnel.runtime.state.cell import Cell, as_numpy
 from runnel.runtime.state.task_state import TaskState
 
@@ -52,7 +53,9 @@ class Variant:
     __slots__ = (
         "interpreted",
         "compiled",
-        "on_trial",
+        "trial",
+        "slower",
+        "compared",
         "executable",
         "refused",
         "cut",
@@ -63,11 +66,16 @@ class Variant:
     def __init__(self, input_shapes: Shapes, state_shapes: Shapes) -> None:
         self.interpreted = Timing()
         self.compiled = Timing()
-        """Of the first runs only, while the compiled form is ``on_trial``."""
-        self.on_trial = False
+        """Of the runs that were timed, to see whether the compiled form is to be kept."""
+        self.trial: TierTrial | None = None
+        """Of a compiled form that is there because it may be faster, not because it must be."""
+        self.slower = 0
+        """How often a compiled form was given up because it was slower."""
+        self.compared = (0.0, 0.0)
+        """What it then took, and what the interpreter took."""
         self.executable: Any = None
         self.refused = False
-        """True when it stays interpreted: it cannot be compiled, or is slower then."""
+        """True when it stays interpreted: it cannot be compiled, or must not be."""
         self.cut: CutSegment | None = None
         """The segment in pieces, where only a part of it cannot be compiled."""
         self.input_shapes = input_shapes

@@ -16,7 +16,7 @@ import pytest
 
 import runnel as tf
 from runnel.runtime.compile import bound_executable, compiler
-from runnel.runtime.segment import beside, compile_cost, tiers
+from runnel.runtime.segment import beside, compile_cost, tier_trial, tiers
 from tests.both_tiers import COMPILED, INTERPRETED, assert_same, await_compilations, session
 
 SECONDS = 60
@@ -61,7 +61,7 @@ def everything_is_hot(monkeypatch):
     monkeypatch.setattr(tiers, "_DISPATCH_SECONDS", 0.0)
     monkeypatch.setattr(tiers, "_DISPATCH_SECONDS_PER_ARRAY", 0.0)
     # And stays compiled: which tier is faster for such small steps is another matter.
-    monkeypatch.setattr(tiers, "_SLOWER", float("inf"))
+    monkeypatch.setattr(tier_trial, "SLOWER", float("inf"))
 
 
 def training():
@@ -213,28 +213,32 @@ def test_a_compilation_that_fails_leaves_the_step_interpreted_and_is_mentioned(m
     assert "no such instruction" in record.getMessage()
 
 
-def test_a_compiled_form_that_is_slower_is_dropped(monkeypatch, caplog, held):
-    monkeypatch.setattr(tiers, "_SLOWER", 0.0)
-    note = tiers.Variant.__init__
-
-    def slow(self, *arguments):
-        note(self, *arguments)
-        self.compiled.seconds = 1e9  # as if there had been a run of that length
-
-    monkeypatch.setattr(tiers.Variant, "__init__", slow)
+def test_a_compiled_form_that_is_slower_is_dropped_and_tried_again_much_later(
+    monkeypatch, caplog, held
+):
+    monkeypatch.setattr(tier_trial, "SLOWER", 0.0)
+    monkeypatch.setattr(tiers, "_SHARE", 1e-9)
+    monkeypatch.setattr(tiers, "_PATIENCE", 1e12)  # so a second time would come after minutes
     held.may_end.set()
     x, rows, w, fetches = training()
     with tf.Session() as sess, caplog.at_level(logging.INFO, logger="runnel"):
         sess.run(tf.global_variables_initializer())
-        for number in range(30):
+        for number in range(60):
             sess.run(fetches, feeds(x, rows, number))
             await_compilations()
         found = sess.run(w)
-    assert held.calls == tiers._TRIAL_RUNS
-    assert [r for r in caplog.records if "slower" in r.getMessage()]
+        assert held.calls == tier_trial.RUNS
+        assert len([r for r in caplog.records if "slower" in r.getMessage()]) == 1
+        [unit] = sess.explain(fetches, feeds(x, rows))
+        assert unit.tier == "interpreted" and "compiled it was slower" in unit.why
+        monkeypatch.setattr(compile_cost.CompileCost, "seconds", lambda self, nodes: 1e-12)
+        for number in range(60):
+            sess.run(fetches, feeds(x, rows, number))
+            await_compilations()
+        assert held.calls == 2 * tier_trial.RUNS
     with session(INTERPRETED) as sess:
         sess.run(tf.global_variables_initializer())
-        for number in range(30):
+        for number in range(60):
             sess.run(fetches, feeds(x, rows, number))
         np.testing.assert_allclose(sess.run(w), found, rtol=1e-4)
 

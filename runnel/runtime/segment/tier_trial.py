@@ -1,0 +1,102 @@
+"""Whether a compiled form is faster than the interpreter in the steps as they really run.
+
+A compiled call needs threads of XLA's to get a processor, and may have to copy state that others
+hold; interpreted code runs on the step's own thread. So which of the two is faster depends on what
+else goes on in the process and on the machine, and may change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+RUNS = 10
+"""The runs of either tier that are compared."""
+SLOWER = 1.25
+"""How many times slower the compiled form has to be to be given up."""
+_LEFT_OUT = 5
+"""One run of so many may have been held up, or be a first one, which prepares more."""
+_INTERVAL = 32
+"""A compiled form that was kept is looked at once in so many runs."""
+_LOOKS = 8
+"""So many looks are a judgement."""
+
+
+class TierTrial:
+    """Runs of a compiled form, and of the interpreter where these do not win clearly.
+
+    A form that wins is kept, and looked at now and then: once it takes longer than the interpreter
+    did, both are tried again. ``usual`` is how long an interpreted run has taken, at best.
+
+    >>> trial = TierTrial(usual=1.0)
+    >>> for _ in range(RUNS): trial.note(0.5)
+    >>> trial.is_over, trial.is_kept
+    (True, True)
+    """
+
+    __slots__ = (
+        "is_over",
+        "is_kept",
+        "compared",
+        "_usual",
+        "_compiled",
+        "_interpreted",
+        "_interval",
+        "_runs",
+    )
+
+    def __init__(self, usual: float) -> None:
+        self.is_over = False
+        self.is_kept = True
+        """False when the compiled form is to be given up."""
+        self.compared = (0.0, 0.0)
+        """How long a run takes compiled, and interpreted."""
+        self._usual = usual
+        self._compiled: list[float] = []
+        self._interpreted: list[float] = []
+        self._interval = _INTERVAL
+        self._runs = 0
+
+    @property
+    def interprets(self) -> bool:
+        """Whether the next run is the interpreter's."""
+        return not self.is_over and len(self._compiled) >= RUNS
+
+    def looks(self) -> bool:
+        """Whether to time the next run."""
+        if not self.is_over:
+            return True
+        self._runs += 1
+        return self._runs % self._interval == 0
+
+    def note(self, seconds: float, interpreted: bool = False) -> None:
+        """Takes note of a run that was timed."""
+        if interpreted:
+            if not self.is_over:
+                self._interpreted.append(seconds)
+        else:
+            self._compiled.append(seconds)
+        if self.is_over:
+            if len(self._compiled) >= _LOOKS:
+                self.is_over = self._is_fast()
+                self._compiled = []
+        elif len(self._interpreted) >= RUNS:
+            self._usual = typical(self._interpreted)
+            self._end(self._is_fast())
+        elif len(self._compiled) == RUNS and self._is_fast():
+            self._end(True)
+
+    def _is_fast(self) -> bool:
+        self.compared = typical(self._compiled), self._usual
+        return self.compared[0] <= SLOWER * self._usual
+
+    def _end(self, is_kept: bool) -> None:
+        self.is_over, self.is_kept = True, is_kept
+        self._compiled, self._interpreted = [], []
+        if self._runs:  # what was doubted and kept is doubted later next time
+            self._interval *= 2
+
+
+def typical(seconds: Sequence[float]) -> float:
+    """The mean, without the longest."""
+    used = sorted(seconds)[: len(seconds) - len(seconds) // _LEFT_OUT]
+    return sum(used) / len(used)
