@@ -97,7 +97,9 @@ class Worker:
                 optimizer = tf.train.GradientDescentOptimizer(RATE)
                 if synchronous:
                     optimizer = tf.train.SyncReplicasOptimizer(optimizer, WORKERS, WORKERS)
-                    hooks = [optimizer.make_session_run_hook(index == 0)]
+                    # Without tokens at the start no worker is ahead, so no gradient is dropped: as
+                    # many steps of each worker are as many updates, and none waits at the end.
+                    hooks = [optimizer.make_session_run_hook(index == 0, num_tokens=0)]
                 step = tf.train.get_or_create_global_step()
                 self._train = optimizer.minimize(self._loss, global_step=step)
             self._session = tf.train.MonitoredTrainingSession(

@@ -12,6 +12,7 @@ from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.shapes import Dims, compatible_dims, format_dims
 from runnel.queues.attempts import Attempts
 from runnel.queues.waiter import Outputs, Waiter
+from runnel.sorted_places import sorted_places
 
 logger = logging.getLogger("runnel")
 
@@ -185,13 +186,22 @@ class SparseAccumulator(Accumulator):
         parts, self._parts = self._parts, []
         all_indices = np.concatenate([indices for indices, _ in parts])
         all_values = np.concatenate([values for _, values in parts])
-        indices, places = np.unique(all_indices, return_inverse=True)
-        values = np.zeros((len(indices), *all_values.shape[1:]), all_values.dtype)
-        np.add.at(values, places, all_values)
-        if self.averages:
-            counts = np.zeros(len(indices), all_values.dtype)
-            for part, _ in parts:
-                counts[np.searchsorted(indices, np.unique(part))] += 1
+        indices, order, starts, lengths = sorted_places(all_indices)
+        values = all_values.take(order.take(starts), 0)
+        several = np.flatnonzero(lengths > 1)
+        if several.size:
+            which = np.repeat(lengths > 1, lengths)
+            ends = np.cumsum(lengths[several])
+            summed = all_values.take(order[which], 0)
+            values[several] = np.add.reduceat(summed, ends - lengths[several], 0, summed.dtype)
+        values += values.dtype.type(0)  # a sum begins with 0: -0 becomes 0
+        if self.averages and len(parts) > 1:
+            # Rows of a run are in the order of their gradients.
+            gradient = np.repeat(np.arange(len(parts)), [len(part) for part, _ in parts])[order]
+            is_first = np.ones(len(order), bool)
+            np.not_equal(gradient[1:], gradient[:-1], out=is_first[1:])
+            is_first[starts] = True
+            counts = np.add.reduceat(is_first, starts, dtype=all_values.dtype)
             values = values / counts.reshape(-1, *[1] * (values.ndim - 1))
         rows = self.dims[0] if self.dims else None
         shape = np.array([-1 if rows is None else rows, *values.shape[1:]], np.int64)
