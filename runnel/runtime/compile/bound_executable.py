@@ -9,6 +9,7 @@ before the result is waited for is done before: it costs no time while the devic
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -30,6 +31,7 @@ from runnel.runtime.devices.transfer import has_wide_types, put, restore_types
 from runnel.runtime.interpret.segment_state import Reshaped, SegmentState
 from runnel.runtime.state.cell import Cell, Undo
 from runnel.runtime.state.pack import Row
+from runnel.runtime.state.reader_wait import COPIED_PER_SECOND, ReaderWait
 from runnel.runtime.state.sent_ahead import Sender, SentStep
 from runnel.runtime.state.step_context import StepContext
 
@@ -37,6 +39,11 @@ _held_by = attrgetter("held")
 _value_of = attrgetter("value")
 _UNUSUAL = frozenset({type(None), Row})
 """What a cell holds that has no value, or one that is packed with others."""
+
+_alone = Cell()
+_alone.held = object()
+_UNSEEN = sys.getrefcount(_alone.held)
+"""What the count of references is of something that only its cell refers to."""
 
 Explain = Callable[[Executable, list[Any], StepContext], None]
 
@@ -47,7 +54,8 @@ class BoundExecutable:
     ``reshaped`` tells whether another step has given a variable another shape than it was compiled
     for, if that can be. ``borrows`` says whether inputs may be the caller's arrays, which must not
     be in use when a step ends; ``node`` is what an error names that comes before the call.
-    ``overwritten`` are cells whose value a call takes only to leave it there if it fails.
+    ``overwritten`` are cells whose value a call takes only to leave it there if it fails;
+    ``tables`` are those of large variables of which it changes rows.
     """
 
     def __init__(
@@ -61,6 +69,7 @@ class BoundExecutable:
         borrows: bool,
         node: Node,
         overwritten: Sequence[Cell] = (),
+        tables: Sequence[Cell] = (),
     ) -> None:
         self.executable = executable
         self._state = state
@@ -99,6 +108,7 @@ class BoundExecutable:
         self._donated = [*packs, *(taken[i] for i in executable.donated)]
         self._kept = [taken[i] for i in executable.kept]
         self._overwritten = overwritten
+        self._tables = [cell for cell in tables if cell in self._donated]
 
     def start(
         self, inputs: list[Any], explain: Explain, context: StepContext
@@ -201,7 +211,7 @@ class BoundExecutable:
         state, called = self._state, None
         if not self._takes_back and not self._draws_by_data:
             with state.task.lock:
-                if not state.task.writing:
+                if not state.task.writing and not self._bytes_read():
                     called = self._call(arguments, run, step)
         if called is None:
             called = self._call_alone(arguments, run, context, step)
@@ -226,8 +236,7 @@ class BoundExecutable:
         if state.writers is not None:
             release = state.writers.acquire(context, self._node)
         try:
-            with state.task.lock:
-                outputs, holds, undo = self._call(arguments, run, step)
+            outputs, holds, undo = self._call_unread(arguments, run, context, step)
             interrupts: list[BaseException] = []
             if self._takes_back or self._draws_by_data:
                 interrupted = interrupts.append if run is None else run.interrupted
@@ -241,6 +250,35 @@ class BoundExecutable:
             return outputs, holds, undo
         finally:
             deque(release, 0)
+
+    def _call_unread(
+        self,
+        arguments: list[Any],
+        run: CompiledRun | None,
+        context: StepContext,
+        step: SentStep | None,
+    ) -> tuple[list[Any], Any, list[Undo]]:
+        """Makes the call when no interpreted segment looks at a table of which it changes rows.
+
+        XLA would leave the table to that segment and make a copy. It is not waited for longer than
+        that takes.
+        """
+        task = self._state.task
+        wait = ReaderWait(task, partial(context.require_time, self._node))
+        try:
+            while True:
+                with task.lock:
+                    read = self._bytes_read()
+                    if not read or wait.is_over(read / COPIED_PER_SECOND):
+                        return self._call(arguments, run, step)
+                    wait.begin()
+                wait.sleep()
+        finally:
+            wait.end()
+
+    def _bytes_read(self) -> int:
+        """The size of the tables that someone looks at beside their cell."""
+        return sum(cell.held.nbytes for cell in self._tables if _is_looked_at(cell))
 
     def _call(
         self, arguments: list[Any], run: CompiledRun | None, step: SentStep | None
@@ -342,6 +380,11 @@ class BoundExecutable:
         if not succeeded:
             run.context.require_time(self.executable.checked[-1])
             explain(self.executable, inputs, run.context)
+
+
+def _is_looked_at(cell: Cell) -> bool:
+    """Whether there is a view of the cell's array: such views refer to it."""
+    return isinstance(cell.held, jax.Array) and sys.getrefcount(cell.held) > _UNSEEN
 
 
 def _call_and_store(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,13 +21,12 @@ from runnel.passes.program.kernel_call import fail_now
 from runnel.passes.program.program import Node
 from runnel.runtime.interpret.code import Code
 from runnel.runtime.state.cell import Cell
-from runnel.runtime.state.step_context import LOOK_SECONDS
+from runnel.runtime.state.reader_wait import COPIED_PER_SECOND, ReaderWait
 from runnel.runtime.state.task_state import TaskState
 
 _PROBE = RowUpdate(np.empty(0), 0, 0)
 _OWN = sys.getrefcount(_PROBE.base)
 """What the count of an array is that only an update refers to."""
-_COPIED_PER_SECOND = 4e9
 _COPIED_TO_DISK_PER_SECOND = 5e8
 
 
@@ -95,32 +92,28 @@ def store_rows(
     it, someone who saves it. For readers it waits about as long as a copy of the array would take,
     then makes one. ``look`` is called meanwhile, and raises where the step is to stop.
     """
-    until, ended = 0.0, threading.Event()
+    wait = ReaderWait(task, look)
     try:
         while True:
-            ended.clear()
             with task.lock:  # which those take who begin to read
                 shared = [i for i, cell in enumerate(cells) if _is_shared(cell, values[i])]
                 if not shared:
                     _carry_out(cells, values)
                     return
-                task.await_readers.add(ended)
-            if not until:
-                until = time.monotonic() + sum(_copy_seconds(values[i].base) for i in shared)
-            left = until - time.monotonic()
-            if left <= 0 or not all(_may_become_free(values[i]) for i in shared):
+                wait.begin()
+            is_over = wait.is_over(sum(_copy_seconds(values[i].base) for i in shared))
+            if is_over or not all(_may_become_free(values[i]) for i in shared):
                 for i in shared:
                     values[i] = cells[i].owned(values[i].whole(look), look)
             else:
-                ended.wait(min(left, LOOK_SECONDS))
-                look()
+                wait.sleep()
     finally:
-        task.await_readers.discard(ended)
+        wait.end()
 
 
 def _copy_seconds(array: np.ndarray) -> float:
     """How long copying ``array`` would take, roughly."""
-    return array.nbytes / (_COPIED_TO_DISK_PER_SECOND if is_mapped(array) else _COPIED_PER_SECOND)
+    return array.nbytes / (_COPIED_TO_DISK_PER_SECOND if is_mapped(array) else COPIED_PER_SECOND)
 
 
 def _may_become_free(update: RowUpdate) -> bool:

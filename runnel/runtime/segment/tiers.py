@@ -176,7 +176,7 @@ class SegmentRunner:
             stack = partial(stacked, self._code, program, access, self._device)
         self._interpreted = InterpretedSegment(self._code, state, self._first, passes_state, stack)
         self._row_cells = [task.cell(variable) for variable in updated_by_rows(self._code)]
-        self._has_tables = bool(self._row_cells)
+        self._tables = list(self._row_cells)
         self._only_updates = not is_whole and not any(
             node.op_def.heavy or node.op_def.name.startswith(_PRODUCTS)
             for node in nested_nodes(segment.nodes)
@@ -369,7 +369,7 @@ class SegmentRunner:
         variant.slower += 1
         variant.compared = trial.compared
         # It is tried again when much more has been spent, unless that would copy tables.
-        variant.refused = self._has_tables
+        variant.refused = bool(self._tables)
         self._forget(variant)
         slow, fast = (1e3 * seconds for seconds in trial.compared)
         why = f"compiled it is slower: {slow:.3g} ms against {fast:.3g} ms"
@@ -445,7 +445,7 @@ class SegmentRunner:
             return False
         if self._row_cells and (self._variants.meet_several or self._only_updates):
             for cell in self._row_cells:
-                if getattr(cell.value, "nbytes", 0) >= _LARGE_TABLE_BYTES:
+                if _is_large(cell):
                     cell.by_rows = True
             self._row_cells = []
         return any(cell.by_rows for cell in self.state.load_cells)
@@ -647,6 +647,7 @@ class SegmentRunner:
             self._borrows,
             self._first,
             overwritten,
+            [cell for cell in self._tables if _is_large(cell)],
         )
 
     def _explain_failure(
@@ -676,6 +677,11 @@ class SegmentRunner:
         with self._task.lock:
             lost = self.forget_lost()
         return device_error(error, self.segment.nodes, self._compiler.device_name, lost)
+
+
+def _is_large(cell: Cell) -> bool:
+    """True for the cell of a variable that is better not copied."""
+    return getattr(cell.value, "nbytes", 0) >= _LARGE_TABLE_BYTES
 
 
 def _shaped(value: Any) -> _Shaped | None:

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from tests.both_tiers import INTERPRETED, session
+from runnel.runtime.compile import bound_executable
+from runnel.runtime.state.reader_wait import ReaderWait
+from tests.both_tiers import COMPILED, INTERPRETED, session
 
 ROWS, WIDTH = 50_000, 16
 BYTES = ROWS * WIDTH * 4
@@ -223,3 +225,116 @@ def test_a_part_that_only_updates_a_large_table_leaves_it_where_rows_are_set(pro
             sess.run(update.op, {given: np.ones((4, WIDTH), np.float32)})
         assert sess.run(table)[3, 0] == -6
         assert sess._backend.task.cell(table.op).by_rows is not product
+
+
+class Watched:
+    """A large table that a compiled step changes rows of, and somebody who looks at it."""
+
+    def __init__(self, sess):
+        self.ids = tf.placeholder(tf.int64, [3])
+        table = tf.get_variable("table", initializer=np.zeros((ROWS, WIDTH), np.float32))
+        self.update = tf.scatter_add(table, self.ids, tf.ones([3, WIDTH])).op
+        self.sess, self.task = sess, sess._task
+        self.cell = self.task.cell(table.op)
+        sess.run(tf.global_variables_initializer())
+        self.step()
+
+    def step(self):
+        self.sess.run(self.update, {self.ids: [1, 2, 2]})
+
+    @property
+    def address(self):
+        with self.task.lock:
+            return self.cell.held.unsafe_buffer_pointer()
+
+    def view(self):
+        with self.task.lock:
+            return np.asarray(self.cell.held)
+
+
+def test_a_compiled_step_waits_for_a_reader_and_copies_no_table(monkeypatch):
+    monkeypatch.setattr(bound_executable, "COPIED_PER_SECOND", 1e3)  # so it has an hour
+    waits, begin = threading.Event(), ReaderWait.begin
+
+    def told(wait):
+        begin(wait)
+        waits.set()
+
+    monkeypatch.setattr(ReaderWait, "begin", told)
+    with session(COMPILED) as sess:
+        watched = Watched(sess)
+        before, view = watched.address, watched.view()
+        stepping = threading.Thread(target=watched.step, daemon=True)
+        stepping.start()
+        assert waits.wait(60)
+        assert view[2, 0] == 2
+        del view
+        for event in list(watched.task.await_readers):
+            event.set()  # as an interpreted segment does when it has ended
+        stepping.join(60)
+        assert not stepping.is_alive() and not watched.task.await_readers
+        assert watched.address == before
+        assert watched.view()[2, 0] == 4
+
+
+def test_a_compiled_step_does_not_wait_longer_for_a_reader_than_a_copy_takes():
+    with session(COMPILED) as sess:
+        watched = Watched(sess)
+        before, view = watched.address, watched.view()
+        watched.step()
+        assert watched.address != before
+        assert view[2, 0] == 2 and watched.view()[2, 0] == 4
+        assert not watched.task.await_readers
+
+
+def test_a_compiled_step_that_waits_for_a_reader_can_be_stopped(monkeypatch):
+    monkeypatch.setattr(bound_executable, "COPIED_PER_SECOND", 1e3)
+    with session(COMPILED) as sess:
+        watched = Watched(sess)
+        view = watched.view()
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            sess.run(
+                watched.update,
+                {watched.ids: [1, 2, 2]},
+                tf.RunOptions(timeout_in_ms=50),
+            )
+        assert view[2, 0] == 2 and watched.view()[2, 0] == 2
+        assert not watched.task.writing
+        del view
+        watched.step()
+        assert watched.view()[2, 0] == 4
+
+
+@pytest.mark.parametrize("level", [INTERPRETED, COMPILED])
+def test_threads_that_train_a_table_while_others_look_rows_up_lose_no_update(level):
+    ids = tf.placeholder(tf.int64, [None])
+    table = tf.get_variable("table", initializer=np.zeros((ROWS, WIDTH), np.float32))
+    loss = tf.reduce_sum(tf.nn.embedding_lookup(table, ids))
+    train = tf.train.GradientDescentOptimizer(1.0).minimize(loss)
+    stop = threading.Event()
+    with session(level) as sess:
+        sess.run(tf.global_variables_initializer())
+        chosen = [np.array([3, 4, 4]), np.array([4, ROWS - 1])]
+        look = sess.make_callable(tf.gather(table, [4]))
+
+        def work(fed):
+            for _ in range(50):
+                sess.run(train, {ids: fed})
+
+        def read():
+            while not stop.is_set():
+                assert float(look()[0, 0]) <= 0
+
+        threads = [threading.Thread(target=work, args=(fed,)) for fed in chosen]
+        reader = threading.Thread(target=read)
+        for thread in (*threads, reader):
+            thread.start()
+        for thread in threads:
+            thread.join()
+        stop.set()
+        reader.join()
+        found = sess.run(table)
+    expected = np.zeros((ROWS, WIDTH))
+    for fed in chosen:
+        np.add.at(expected, fed, -50.0)
+    np.testing.assert_array_equal(found, expected)
