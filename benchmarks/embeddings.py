@@ -242,12 +242,43 @@ def workers(settings: Settings) -> list[Row]:
     return rows
 
 
+def threads(settings: Settings) -> list[Row]:
+    """One table that several threads of one process train and look rows up in."""
+    rows = []
+    for trainers, readers, what in (
+        (3, 0, "3 threads"),
+        (2, 1, "2 threads beside a reader"),
+    ):
+        with Trial(settings, (SUBJECT, "tensorflow"), DEADLINE) as trial:
+            outcome = trial.measure(
+                f"{WORKLOADS}.shared_table:training", {"trainers": trainers, "readers": readers}
+            )
+        rates = {
+            name: measurement.wall.rate(trainers * BATCH["embedding"])
+            for name, measurement in outcome.measurements.items()
+            if measurement.samples
+        }
+        rows.append(
+            speed_row(
+                f"threads_{trainers}_{readers}",
+                f"embedding of 200,000 × 32, batches of 256 × 8 ids, trained by {what}",
+                "examples/s",
+                outcome,
+                rates,
+                must_show="ahead of TensorFlow",
+                at_least={"tensorflow": 1.0},
+            )
+        )
+    return rows
+
+
 ROWS = {
     "tables": tables,
     "mapped": mapped,
     "language_model": language_model,
     "sizes": sizes,
     "workers": workers,
+    "threads": threads,
 }
 
 if __name__ == "__main__":
