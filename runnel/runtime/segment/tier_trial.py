@@ -7,14 +7,15 @@ else goes on in the process and on the machine, and may change.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 RUNS = 10
 """The runs of either tier that are compared."""
-SLOWER = 1.25
+SLOWER = 1.5
 """How many times slower the compiled form has to be to be given up."""
 _LEFT_OUT = 5
-"""One run of so many may have been held up, or be a first one, which prepares more."""
+"""One run of so many may have been held up."""
 _INTERVAL = 32
 """A compiled form that was kept is looked at once in so many runs."""
 _LOOKS = 8
@@ -28,9 +29,12 @@ class TierTrial:
     did, both are tried again. ``usual`` is how long an interpreted run has taken, at best.
 
     >>> trial = TierTrial(usual=1.0)
-    >>> for _ in range(RUNS): trial.note(0.5)
+    >>> for number in range(RUNS + 1): trial.note(number, number + 0.5)
     >>> trial.is_over, trial.is_kept
     (True, True)
+
+    The first run of each tier prepares it and brings the state there; it does not count, nor does
+    whatever other threads began before it had ended.
     """
 
     __slots__ = (
@@ -38,6 +42,7 @@ class TierTrial:
         "is_kept",
         "compared",
         "_usual",
+        "_since",
         "_compiled",
         "_interpreted",
         "_interval",
@@ -51,6 +56,8 @@ class TierTrial:
         self.compared = (0.0, 0.0)
         """How long a run takes compiled, and interpreted."""
         self._usual = usual
+        self._since = dict.fromkeys((False, True), math.inf)
+        """When the first run has ended: compiled, and interpreted."""
         self._compiled: list[float] = []
         self._interpreted: list[float] = []
         self._interval = _INTERVAL
@@ -68,13 +75,14 @@ class TierTrial:
         self._runs += 1
         return self._runs % self._interval == 0
 
-    def note(self, seconds: float, interpreted: bool = False) -> None:
+    def note(self, began: float, ended: float, interpreted: bool = False) -> None:
         """Takes note of a run that was timed."""
-        if interpreted:
-            if not self.is_over:
-                self._interpreted.append(seconds)
-        else:
-            self._compiled.append(seconds)
+        if interpreted and self.is_over:
+            return
+        if began < self._since[interpreted]:
+            self._since[interpreted] = min(ended, self._since[interpreted])
+            return
+        (self._interpreted if interpreted else self._compiled).append(ended - began)
         if self.is_over:
             if len(self._compiled) >= _LOOKS:
                 self.is_over = self._is_fast()
@@ -92,6 +100,7 @@ class TierTrial:
     def _end(self, is_kept: bool) -> None:
         self.is_over, self.is_kept = True, is_kept
         self._compiled, self._interpreted = [], []
+        self._since[True] = math.inf
         if self._runs:  # what was doubted and kept is doubted later next time
             self._interval *= 2
 

@@ -351,14 +351,15 @@ class SegmentRunner:
             outputs = self._interpreted.run(inputs, context)
         else:
             outputs = self._run_compiled(executable, inputs, context, None)
-            ends = [*outputs, *[cell.value for cell in self.state.stored[:1]]]
+            # All that a call gives is there at the same time. The variable may be another step's.
+            ends = [value for value in outputs if hasattr(value, "block_until_ready")]
             with suppress(RuntimeError):  # another step has already taken the variable over
-                for end in ends:
-                    if hasattr(end, "block_until_ready"):
-                        end.block_until_ready()
-        seconds = time.perf_counter() - start
-        (variant.interpreted if interprets else variant.compiled).note(seconds)
-        trial.note(seconds, interprets)
+                for value in ends or [cell.value for cell in self.state.stored[:1]]:
+                    if hasattr(value, "block_until_ready"):
+                        value.block_until_ready()
+        end = time.perf_counter()
+        (variant.interpreted if interprets else variant.compiled).note(end - start)
+        trial.note(start, end, interprets)
         if not trial.is_kept and variant.trial is trial:
             self._give_up(variant, trial)
         return outputs
@@ -368,9 +369,7 @@ class SegmentRunner:
         variant.trial = None
         variant.slower += 1
         variant.compared = trial.compared
-        # It is tried again when much more has been spent, unless that would copy tables.
-        variant.refused = bool(self._tables)
-        self._forget(variant)
+        self._forget(variant)  # it is tried again when much more has been spent
         slow, fast = (1e3 * seconds for seconds in trial.compared)
         why = f"compiled it is slower: {slow:.3g} ms against {fast:.3g} ms"
         logger.info("%s is interpreted: %s", self._what, why)
