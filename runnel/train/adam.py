@@ -8,10 +8,8 @@ from typing import Any
 from runnel.graph.graph import get_default_graph
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation, Tensor
-from runnel.ops.assign import SCATTER_UPDATE
 from runnel.ops.control import group
 from runnel.ops.elementwise import sqrt, square
-from runnel.ops.gather import gather
 from runnel.train.formula import FormulaOptimizer, SlotSpec
 
 
@@ -21,6 +19,9 @@ class AdamOptimizer(FormulaOptimizer):
     As in TensorFlow, ``epsilon`` is that of the paper's "epsilon hat" formulation, and a sparse
     gradient decays the moments of every row, so that sparse and dense gradients agree.
     """
+
+    _powers: tuple[str, ...] = ("beta1", "beta2")
+    """The decays whose powers are counted."""
 
     def __init__(
         self,
@@ -43,11 +44,12 @@ class AdamOptimizer(FormulaOptimizer):
     def _create_slots(self, var_list: Sequence[Any]) -> None:
         # One pair of powers for the whole optimizer, beside the first variable.
         first = min(var_list, key=lambda v: v.name)
-        for name, beta in (("beta1_power", self._beta1), ("beta2_power", self._beta2)):
-            self._create_non_slot_variable(self._call_if_callable(beta), name, first)
+        for name in self._powers:
+            beta = self._call_if_callable(getattr(self, f"_{name}"))
+            self._create_non_slot_variable(beta, f"{name}_power", first)
         super()._create_slots(var_list)
 
-    def _get_beta_accumulators(self) -> tuple[Any, Any]:
+    def _get_beta_accumulators(self) -> Any:
         return (
             self._get_non_slot_variable("beta1_power"),
             self._get_non_slot_variable("beta2_power"),
@@ -79,11 +81,7 @@ class AdamOptimizer(FormulaOptimizer):
         moments = []
         new_rows = (grad.values, square(grad.values))
         for slot, beta, rest, rows in zip(self._slots_of(var), betas, rests, new_rows, strict=True):
-            decayed = slot.value() * beta
-            moved = gather(decayed, grad.indices) + rows * rest
-            decay = slot.assign(decayed, use_locking=self._use_locking, read_value=False)
-            with graph.control_dependencies([decay]):
-                move = self._scatter(slot, SCATTER_UPDATE, grad.indices, moved)
+            _, move = self._decay_and_move(slot, beta, rows * rest, grad.indices)
             with graph.control_dependencies([move]):
                 moments.append(slot.read_value())
         mean, squares = moments
@@ -92,10 +90,11 @@ class AdamOptimizer(FormulaOptimizer):
 
     def _finish(self, update_ops: list[Any], name_scope: str) -> Operation:
         graph = get_default_graph()
-        power1, power2 = self._get_beta_accumulators()
-        with graph.control_dependencies(update_ops), graph.colocate_with(power1.op):
+        powers = [self._get_non_slot_variable(f"{name}_power") for name in self._powers]
+        betas = [getattr(self, f"_{name}_t") for name in self._powers]
+        with graph.control_dependencies(update_ops), graph.colocate_with(powers[0].op):
             advanced = [
                 power.assign(power * beta, use_locking=self._use_locking, read_value=False)
-                for power, beta in ((power1, self._beta1_t), (power2, self._beta2_t))
+                for power, beta in zip(powers, betas, strict=True)
             ]
         return group(*update_ops, *advanced, name=name_scope)

@@ -87,9 +87,13 @@ class FormulaOptimizer(Optimizer):
         return self._coefficients_of[dtype]
 
     def _apply_dense(self, grad: Tensor, var: Any) -> Operation:
+        return self._apply_whole(grad, var, self._coefficients_for(var.dtype.base_dtype))
+
+    def _apply_whole(self, grad: Tensor, var: Any, coefficients: Any) -> Operation:
+        """The update by a dense gradient."""
         slots = self._slots_of(var)
-        coefficients = self._coefficients_for(var.dtype.base_dtype)
-        new, new_slots = self._formula(grad, var.value(), [s.value() for s in slots], coefficients)
+        old = convert_to_tensor(self._current(var))
+        new, new_slots = self._formula(grad, old, [s.value() for s in slots], coefficients)
         graph = get_default_graph()
         # Our own order is that of construction, but TensorFlow, running an exported graph, must
         # be told not to change a slot that the formula has still to read.
@@ -112,7 +116,7 @@ class FormulaOptimizer(Optimizer):
         coefficients = self._coefficients_for(var.dtype.base_dtype)
         # When there is a gradient: rows that were looked up before could be out of date.
         with get_default_graph().control_dependencies([grad.values]):
-            rows, *slot_rows = [gather(v, indices) for v in (var, *slots)]
+            rows, *slot_rows = [gather(v, indices) for v in (self._current(var), *slots)]
         new, new_slots = self._formula(grad.values, rows, slot_rows, coefficients)
         kept = [
             self._scatter(slot, SCATTER_UPDATE, indices, value)
@@ -120,6 +124,20 @@ class FormulaOptimizer(Optimizer):
         ]
         with get_default_graph().control_dependencies(kept):
             return self._scatter(var, SCATTER_UPDATE, indices, new)
+
+    def _current(self, var: Any) -> Any:
+        """What the formula takes for the variable: itself, or another tensor with its value."""
+        return var
+
+    def _decay_and_move(
+        self, slot: Variable, decay: Tensor, rows: Tensor, indices: Tensor
+    ) -> tuple[Tensor, Operation]:
+        """Multiplies a whole slot by ``decay`` and adds ``rows``; returns its new rows, and how."""
+        decayed = slot.value() * decay
+        moved = gather(decayed, indices) + rows
+        whole = slot.assign(decayed, use_locking=self._use_locking, read_value=False)
+        with get_default_graph().control_dependencies([whole]):
+            return moved, self._scatter(slot, SCATTER_UPDATE, indices, moved)
 
     def _scatter(self, var: Any, how: OpPair, indices: Tensor, rows: Tensor) -> Operation:
         locking = {"use_locking": self._use_locking}

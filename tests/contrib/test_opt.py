@@ -39,3 +39,34 @@ def test_a_step_sees_only_rows_of_the_table():
     for node in segment.nodes:
         if node.op_def.name not in ("ScatterUpdate", "VariableV2", "Identity"):
             assert all(tensor.shape.as_list()[:1] != [50] for tensor in node.op.outputs), node
+
+
+def test_only_the_listed_variables_decay():
+    a, b = tf.Variable([1.0]), tf.Variable([1.0])
+    opt = tf.contrib.opt.MomentumWOptimizer(0.5, learning_rate=0.0, momentum=0.0)
+    train = opt.minimize(tf.reduce_sum(a * b), decay_var_list=[a])
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        sess.run(train)
+        assert sess.run([a, b]) == [[0.5], [1.0]]
+
+
+def test_a_swapping_saver_saves_averages_as_the_variables(tmp_path):
+    w = tf.get_variable("w", initializer=[1.0])
+    opt = tf.contrib.opt.MovingAverageOptimizer(tf.train.GradientDescentOptimizer(0.5), 0.5)
+    with pytest.raises(RuntimeError, match="before creating"):
+        opt.swapping_saver()
+    train = opt.minimize(tf.reduce_sum(w))
+    saver = opt.swapping_saver()
+    with pytest.raises(ValueError, match="not part of variables"):
+        opt.swapping_saver([w])
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        sess.run(train)
+        path = saver.save(sess, str(tmp_path / "model"))
+        reader = tf.train.load_checkpoint(path)
+        assert reader.get_tensor("w") == [0.75]
+        assert reader.get_tensor("w/ExponentialMovingAverage") == [0.5]
+        sess.run(w.assign([9.0]))
+        saver.restore(sess, path)
+        assert sess.run(w) == [0.5]

@@ -1,11 +1,9 @@
-"""``tf.contrib.opt``: contributed optimizers."""
+"""Adam for large tables."""
 
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation
 from runnel.train.adam import AdamOptimizer
 from runnel.train.formula import FormulaOptimizer
-
-__all__ = ["LazyAdamOptimizer"]
 
 
 class LazyAdamOptimizer(AdamOptimizer):
@@ -22,7 +20,3 @@ class LazyAdamOptimizer(AdamOptimizer):
 
     def _apply_rows(self, grad: IndexedSlices, var: object) -> Operation:
         return FormulaOptimizer._apply_rows(self, grad, var)
-
-
-def __dir__() -> list[str]:
-    return __all__
