@@ -48,3 +48,9 @@ class GRUBlockCellV2(GRUCell):
         units = num_units if num_units is not None else cell_size
         assert units is not None
         super().__init__(units, reuse=reuse, name=name)
+
+
+class GRUBlockCell(GRUBlockCellV2):
+    """The same with variables ``w_ru``, ``b_ru``, ``w_c`` and ``b_c``."""
+
+    _variable_names = ("w_ru", "b_ru", "w_c", "b_c")

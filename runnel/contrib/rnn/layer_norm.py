@@ -87,12 +87,19 @@ class LayerNormBasicLSTMCell(RNNCell):
         return sums
 
     def _normalize(self, values: Any, scope: str) -> Any:
-        dtype = values.dtype
-        units = [self._num_units]
-        with variable_scope(scope):
-            gamma = get_variable("gamma", units, initializer=Constant(self._norm_gain), dtype=dtype)
-            beta = get_variable("beta", units, initializer=Constant(self._norm_shift), dtype=dtype)
-            mean, variance = moments(values, [1], keep_dims=True)
-            # contrib's choice; 1e-12 underflows in half precision.
-            epsilon = 1e-3 if dtype.base_dtype is float16 else 1e-12
-            return batch_normalization(values, mean, variance, beta, gamma, epsilon)
+        return normalized(values, scope, self._norm_gain, self._norm_shift)
+
+
+def normalized(values: Any, scope: str, gain: float, shift: float) -> Any:
+    """The values, normalised over the units, times ``gamma`` plus ``beta``, variables of a scope.
+
+    They begin as ``gain`` and ``shift``.
+    """
+    dtype, units = values.dtype, [values.dims[-1]]
+    with variable_scope(scope):
+        gamma = get_variable("gamma", units, initializer=Constant(gain), dtype=dtype)
+        beta = get_variable("beta", units, initializer=Constant(shift), dtype=dtype)
+        mean, variance = moments(values, [1], keep_dims=True)
+        # contrib's choice; 1e-12 underflows in half precision.
+        epsilon = 1e-3 if dtype.base_dtype is float16 else 1e-12
+        return batch_normalization(values, mean, variance, beta, gamma, epsilon)

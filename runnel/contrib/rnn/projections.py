@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from runnel.contrib.rnn.linear import linear
 from runnel.control_flow.structure import flatten
 from runnel.nn.rnn_cell.cell import RNNCell, require_cell
 from runnel.ops.array_shape import reshape
-from runnel.ops.bias import bias_add
 from runnel.ops.embedding import embedding_lookup
-from runnel.ops.matmul import matmul
 from runnel.variables.get_variable import get_variable
-from runnel.variables.initializers import RandomUniform, Zeros
+from runnel.variables.initializers import RandomUniform
 from runnel.variables.variable_scope import get_variable_scope
 
 
@@ -112,8 +111,5 @@ class EmbeddingWrapper(_AroundCell):
 
 
 def _project(values: Any, size: int, activation: Any) -> Any:
-    dtype = values.dtype
-    kernel = get_variable("kernel", [values.dims[-1], size], dtype=dtype)
-    bias = get_variable("bias", [size], dtype=dtype, initializer=Zeros(dtype=dtype))
-    projected = bias_add(matmul(values, kernel), bias)
+    projected = linear([values], size)
     return activation(projected) if activation is not None else projected

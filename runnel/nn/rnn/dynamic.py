@@ -68,7 +68,7 @@ def dynamic_rnn(
         if not time_major:
             flat = [transpose_batch_time(leaf) for leaf in flat]
         _check_inputs(flat)
-        batch_size = _batch_size(flat)
+        batch_size = best_effort_input_batch_size(flat)
         if sequence_length is not None:
             sequence_length = _lengths(sequence_length)
         state = initial_state_of(cell, initial_state, batch_size, dtype)
@@ -201,9 +201,11 @@ def _check_inputs(flat: list[Tensor]) -> None:
                 )
 
 
-def _batch_size(flat: list[Tensor]) -> Any:
-    known = [leaf.dims[1] for leaf in flat if leaf.dims is not None and leaf.dims[1] is not None]
-    return known[0] if known else shape_of(flat[0])[1]
+def best_effort_input_batch_size(flat_input: list[Tensor]) -> Any:
+    """The size of the batch of inputs [time, batch, ...]: an integer if one of them tells it."""
+    every = [leaf.dims for leaf in flat_input]
+    known = [dims[1] for dims in every if dims and len(dims) > 1 and dims[1] is not None]
+    return known[0] if known else shape_of(flat_input[0])[1]
 
 
 def _lengths(given: Any) -> Tensor:

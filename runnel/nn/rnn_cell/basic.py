@@ -74,6 +74,8 @@ class GRUCell(LayerRNNCell):
     ``candidate/bias``.
     """
 
+    _variable_names = ("gates/kernel", "gates/bias", "candidate/kernel", "candidate/bias")
+
     def __init__(
         self,
         num_units: int,
@@ -105,19 +107,20 @@ class GRUCell(LayerRNNCell):
         require_floats(self.dtype)
         units = self._num_units
         rows = require_depth(input_shape) + units
+        gate_kernel, gate_bias, candidate_kernel, candidate_bias = self._variable_names
         self._gate_kernel = self.add_weight(
-            "gates/kernel", shape=[rows, 2 * units], initializer=self._kernel_initializer
+            gate_kernel, shape=[rows, 2 * units], initializer=self._kernel_initializer
         )
         self._gate_bias = self.add_weight(
-            "gates/bias",
+            gate_bias,
             shape=[2 * units],
             initializer=self._bias_initializer or Constant(1.0, dtype=self.dtype),
         )
         self._candidate_kernel = self.add_weight(
-            "candidate/kernel", shape=[rows, units], initializer=self._kernel_initializer
+            candidate_kernel, shape=[rows, units], initializer=self._kernel_initializer
         )
         self._candidate_bias = self.add_weight(
-            "candidate/bias",
+            candidate_bias,
             shape=[units],
             initializer=self._bias_initializer or Zeros(dtype=self.dtype),
         )
