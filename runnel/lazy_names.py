@@ -237,6 +237,7 @@ FAMILIES = (
     "runnel.ops.data.collecting_ops",
     "runnel.ops.data.iterator_ops",
     "runnel.ops.gather_tree",
+    "runnel.ops.image.projective_transform",
     "runnel.ops.image.scale_and_translate",
     "runnel.ops.ragged.ragged_variants",
     "runnel.ops.send_recv",

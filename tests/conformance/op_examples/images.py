@@ -79,6 +79,7 @@ CLASSES = RNG.random((2, 12, 3)).astype(np.float32)
 VOLUME = RNG.random((1, 4, 5, 4, 2)).astype(np.float32)
 GRADS = RNG.random((2, 3, 11, 3)).astype(np.float32)
 CROP_GRADS = RNG.random((3, 4, 5, 3)).astype(np.float32)
+TURN = np.array([[0.9, -0.3, 1.1, 0.35, 0.8, -0.4, 0.01, -0.02]], np.float32)
 SCALE, SHIFT = np.array([0.7, 1.6], np.float32), np.array([0.5, -1.0], np.float32)
 CENTERS, ALIGNED = {"half_pixel_centers": True}, {"align_corners": True}
 
@@ -155,6 +156,10 @@ EXAMPLES = {
             ("mitchellcubic", True),
             ("gaussian", True),
         )
+    ],
+    "ImageProjectiveTransformV2": [
+        call(IMAGES, TURN, SIZE, interpolation="NEAREST"),
+        call(BYTES, TURN, [3, 9], interpolation="BILINEAR"),
     ],
     "ScaleAndTranslateGrad": call(GRADS, IMAGES, SCALE, SHIFT, kernel_type="triangle"),
     "CropAndResize": [

@@ -1,0 +1,108 @@
+"""Functions of ``tf.contrib`` without variables: images, differential equations, sparsemax."""
+
+import numpy as np
+
+from tests.contrib.programs.frame import values
+
+_IMAGES = values(1, 2, 5, 6, 3)
+_BYTES = np.random.RandomState(2).randint(0, 256, (2, 5, 6, 3)).astype(np.uint8)
+_TRANSFORM = [0.9, -0.3, 1.1, 0.35, 0.8, -0.4, 0.01, -0.02]
+
+
+def _with_gradient(tf, run, x, found):
+    return run([found, tf.gradients(tf.reduce_sum(found * found), x)[0]])
+
+
+def rotated(tf, run):
+    image = tf.contrib.image
+    return run(
+        [
+            image.rotate(_IMAGES, [0.3, -1.2], "BILINEAR"),
+            image.rotate(_BYTES, 0.7),
+            image.rotate(_BYTES[0, :, :, 0], np.pi / 2),
+        ]
+    )
+
+
+def transformed(tf, run):
+    image = tf.contrib.image
+    return run(
+        [
+            image.transform(_IMAGES, _TRANSFORM, interpolation="bilinear"),
+            image.transform(_BYTES, [_TRANSFORM, [1, 0, -2, 0, 1, 1, 0, 0]], "BILINEAR", [3, 8]),
+            image.transform(_BYTES[0].astype(np.int64), _TRANSFORM, output_shape=[7, 2]),
+        ]
+    )
+
+
+def translated(tf, run):
+    image = tf.contrib.image
+    moves = [[1.5, -1.0], [-2.0, 0.5]]
+    return run([image.translate(_IMAGES, moves, "BILINEAR"), image.translate(_BYTES, [1, 2])])
+
+
+def composed(tf, run):
+    image = tf.contrib.image
+    turns = image.angles_to_projective_transforms([0.3, 0.5], 5.0, 6.0)
+    moves = image.translations_to_projective_transforms([1.0, 2.0])
+    both = image.compose_transforms(turns, moves, _TRANSFORM)
+    return run([turns, moves, both, image.flat_transforms_to_matrices(both)])
+
+
+def transformed_with_gradient(tf, run):
+    x = tf.constant(_IMAGES)
+    return _with_gradient(tf, run, x, tf.contrib.image.transform(x, _TRANSFORM, "BILINEAR"))
+
+
+def solved(tf, run):
+    y0 = tf.constant([1.0, 0.5], tf.float64)
+    times = np.linspace(0, 3, 5)
+
+    def pendulum(y, t):
+        return tf.stack([y[1], -tf.sin(y[0]) - 0.1 * tf.cast(t, y.dtype)])
+
+    found, info = tf.contrib.integrate.odeint(pendulum, y0, times, full_output=True)
+    return run([found, info["integrate_points"], info["num_func_evals"]])
+
+
+def solved_in_single_precision(tf, run):
+    found = tf.contrib.integrate.odeint(
+        lambda y, t: -y * tf.cast(t, tf.float32),
+        [[1.0, 2.0]],
+        [0.0, 0.5, 2.0],
+        rtol=1e-4,
+        atol=1e-5,
+        method="dopri5",
+        options={"first_step": 0.1, "safety": 0.8},
+    )
+    return run([found])
+
+
+def solved_with_gradient(tf, run):
+    y0 = tf.constant([1.0, 0.5], tf.float64)
+    found = tf.contrib.integrate.odeint_fixed(
+        lambda y, t: tf.stack([y[1], -tf.sin(y[0])]), y0, [0.0, 0.5, 1.0]
+    )
+    return _with_gradient(tf, run, y0, found)
+
+
+def solved_on_a_grid(tf, run):
+    def decay(y, t):
+        return -y * tf.cast(t, y.dtype)
+
+    solve = tf.contrib.integrate.odeint_fixed
+    times = np.array([0.0, 0.5, 1.5])
+    return run(
+        [
+            solve(decay, [1.0, 2.0], times, np.array([0.1, 0.3])),
+            solve(decay, [1.0, 2.0], times, np.array([0.1, 0.3]), method="midpoint"),
+        ]
+    )
+
+
+def sparse_probabilities(tf, run):
+    logits = tf.constant(3 * values(3, 4, 5))
+    labels = tf.one_hot([0, 3, 1, 1], 5)
+    found = tf.contrib.sparsemax.sparsemax(logits)
+    loss = tf.contrib.sparsemax.sparsemax_loss(logits, found, labels)
+    return run([found, loss, tf.gradients(loss, logits)[0]])
