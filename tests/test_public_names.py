@@ -20,6 +20,7 @@ NAMESPACES = [
     "config.experimental",
     "contrib.cluster_resolver",
     "contrib.crf",
+    "contrib.cudnn_rnn",
     "contrib.data",
     "contrib.distributions",
     "contrib.framework",

@@ -188,3 +188,11 @@ def adapted(tf, run):
             as_list = tf.contrib.rnn.FusedRNNCellAdaptor(tf.nn.rnn_cell.GRUCell(3), dynamic)
             found.append(as_list(tf.unstack(inputs), dtype=tf.float32, scope="listed"))
     return _fetch(tf, run, [out for out, _ in found], [state for _, state in found])
+
+
+def cudnn_compatible_lstm(tf, run):
+    return _along(tf, run, tf.contrib.cudnn_rnn.CudnnCompatibleLSTMCell(5))
+
+
+def cudnn_compatible_gru(tf, run):
+    return _along(tf, run, tf.contrib.cudnn_rnn.CudnnCompatibleGRUCell(5))
