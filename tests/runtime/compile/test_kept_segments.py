@@ -133,7 +133,7 @@ def test_the_same_step_is_neither_traced_nor_compiled_again(run):
 def test_another_step_has_another_key(change, run):
     base = run(lambda: _plain(scale=0.0) if "zero" in change else _plain())
     other = run(lambda: _plain(**_CHANGES[change]))
-    assert other.keys[-1] != base.keys[-1]
+    assert other.keys != base.keys  # one of several, where devices share the step
     assert other.traced
 
 
