@@ -19,6 +19,7 @@ import runnel as tf
 from runnel.distributed import wire
 from runnel.distributed.protocol.worker_pb2 import Envelope
 from runnel.distributed.transport.connection import HEADER, MAGIC, Connection
+from runnel.distributed.transport.in_process import channel_pair
 from runnel.distributed.transport.stream import PlainStream
 from runnel.queues.rendezvous import DEAD
 
@@ -265,3 +266,22 @@ def test_what_only_its_own_task_understands_is_refused(sides):
     sides[0].connection.send(Envelope())  # nothing of it has left
     sides[1].connection.start()
     assert sides[1].messages.get(timeout=60)[0] == Envelope()
+
+
+def test_within_a_process_the_end_comes_after_all_that_was_sent_before():
+    told: Queue[Any] = Queue()
+    ends = [
+        (
+            lambda channel, envelope, values: told.put(values[0].tolist()),
+            lambda channel, error: told.put(error),
+        )
+        for _ in range(2)
+    ]
+    first, second = channel_pair(ends)
+    for number in range(3):
+        first.send(bundle(1), [np.array(number)])
+    first.close("it is over")
+    assert "it is over" in str(told.get(timeout=60))  # the side that ends it knows at once
+    second.start()
+    assert [told.get(timeout=60) for _ in range(3)] == [0, 1, 2]
+    assert "it is over" in str(told.get(timeout=60)) and second.error is not None

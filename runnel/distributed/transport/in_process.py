@@ -44,7 +44,11 @@ class InProcessChannel:
         self.other._arrived.put((envelope, copies))
 
     def _hand_over(self) -> None:
-        while (message := self._arrived.get()) is not None:
+        while True:
+            message = self._arrived.get()
+            if isinstance(message, str):  # why one of the sides has ended the channel
+                self._end(message)
+                return
             self.heard = True
             try:
                 self._receive(self, *message)
@@ -53,15 +57,18 @@ class InProcessChannel:
                 raise
 
     def close(self, why: str) -> None:
-        """Ends the channel; both sides are told."""
+        """Ends the channel; the other side is told after all that was sent before."""
+        self._end(why)
         for side in (self, self.other):
-            if side._ended.acquire(blocking=False):
-                side.error = UnavailableError(
-                    None, None, f"The connection to {side.task} is lost: {why}"
-                )
-                side.error.task = side.task  # type: ignore[attr-defined]
-                side._arrived.put(None)
-                side._lost(side, side.error)
+            side._arrived.put(why)
+
+    def _end(self, why: str) -> None:
+        if self._ended.acquire(blocking=False):
+            self.error = UnavailableError(
+                None, None, f"The connection to {self.task} is lost: {why}"
+            )
+            self.error.task = self.task  # type: ignore[attr-defined]
+            self._lost(self, self.error)
 
 
 def channel_pair(
