@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import os
+
 _SECONDS = 0.03
 _SECONDS_PER_NODE = 0.006
 """What XLA takes on a laptop's core: what is expected before anything has been compiled."""
 _NODES = 200
 """The nodes that this first guess counts for."""
+
+
+def cost_of_a_second_beside(cores: int) -> float:
+    """What a second of compiling beside the steps costs them, in seconds.
+
+    XLA compiles on several threads: where there are few cores, at the steps' expense.
+    """
+    return min(1.0, 2 / cores)
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class CompileCost:

@@ -48,7 +48,11 @@ from runnel.runtime.interpret.stacked_code import stacked
 from runnel.runtime.interpret.stretch import Stretches
 from runnel.runtime.segment.beside import begin_beside
 from runnel.runtime.segment.bounded_loops import bound_loops
-from runnel.runtime.segment.compile_cost import compile_cost
+from runnel.runtime.segment.compile_cost import (
+    compile_cost,
+    cost_of_a_second_beside,
+    usable_cores,
+)
 from runnel.runtime.segment.cut_segment import CutSegment, cut_around
 from runnel.runtime.segment.segment_compiler import SegmentCompiler
 from runnel.runtime.segment.tier_trial import TierTrial
@@ -71,8 +75,7 @@ AUTO, NEVER, ALWAYS = "auto", "never", "always"
 # What a compiled call costs, roughly, on a laptop's core.
 _DISPATCH_SECONDS = 40e-6
 _DISPATCH_SECONDS_PER_ARRAY = 1.5e-6
-_SHARE = 0.25
-"""What a second of compiling beside the steps costs them, in seconds."""
+_SHARE = cost_of_a_second_beside(usable_cores())
 _STALL_SECONDS = 0.1
 """For how long the machine may have held up one run of a segment."""
 _LARGE_TABLE_BYTES = 1 << 20
