@@ -102,7 +102,7 @@ def await_compilers(sess):
     """Waits for what goes on to be compiled although its step was stopped."""
     for prepared in list(sess._prepared.values()):
         for runner in prepared.plan.schedule.runners:
-            for compiling in list(runner._compiling.values()):
+            for compiling in list(runner.compilations.running.values()):
                 compiling.result(100)
 
 

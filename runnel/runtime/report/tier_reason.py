@@ -27,7 +27,7 @@ def tier_of(runner: SegmentRunner, variant: Variant | None) -> str:
         return IN_PIECES
     if variant.executable is not None:
         return COMPILED
-    return COMPILING if variant in runner._compiling else INTERPRETED
+    return COMPILING if variant in runner.compilations.running else INTERPRETED
 
 
 def reason_for(runner: SegmentRunner, variant: Variant | None) -> str:

@@ -11,27 +11,21 @@ for it.
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from runnel.graph import errors
 from runnel.graph.operation import Operation
 from runnel.graph.registry import COMPILED, INTERPRETED
-from runnel.graph.shapes import is_fully_defined
 from runnel.mapped_array import is_mapped
 from runnel.passes.clusters.cluster import Segment
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import StateAccess
 from runnel.passes.structure.structured import nested_nodes, structure_of
-from runnel.runtime.compile.buffers import NotCompilable
 from runnel.runtime.compile.spare_buffers import SpareBuffers
 from runnel.runtime.compile.unconfirmed import Unconfirmed
 from runnel.runtime.devices.device_memory import (
@@ -48,6 +42,7 @@ from runnel.runtime.interpret.stacked_code import stacked
 from runnel.runtime.interpret.stretch import Stretches
 from runnel.runtime.segment.beside import begin_beside
 from runnel.runtime.segment.bounded_loops import bound_loops
+from runnel.runtime.segment.compilations import Compilations
 from runnel.runtime.segment.compile_cost import (
     compile_cost,
     cost_of_a_second_beside,
@@ -57,7 +52,6 @@ from runnel.runtime.segment.cut_segment import CutSegment, cut_around
 from runnel.runtime.segment.segment_compiler import SegmentCompiler
 from runnel.runtime.segment.tier_trial import TierTrial
 from runnel.runtime.segment.variants import Variant, Variants
-from runnel.runtime.state.at_exit import is_exiting
 from runnel.runtime.state.cell import Cell, as_numpy
 from runnel.runtime.state.sent_ahead import SentStep
 from runnel.runtime.state.step_context import LOOK_SECONDS, StepContext, in_thread
@@ -90,13 +84,6 @@ _STEPS_AHEAD = 256
 has fewer on their way: it makes who sends more wait.)"""
 _BLAS_TYPES = frozenset("fdFD")
 """Of these (NumPy's letters) NumPy multiplies matrices fast; of others hundreds of times slower."""
-
-
-class _Shaped(NamedTuple):
-    """What a compilation knows of an array."""
-
-    shape: tuple[int, ...]
-    dtype: Any
 
 
 class SegmentRunner:
@@ -164,10 +151,6 @@ class SegmentRunner:
                 raise
             self._mode, self._can_interpret = ALWAYS, False
             self._code = self._compiler.code
-        # For _compiling: one thread compiles; all that need the same executable share it. The
-        # thread that holds the lock compiles itself where no thread can be started any more.
-        self._compile_lock = threading.RLock()
-        self._compiling: dict[Variant, Future[None]] = {}
         if self._mode == AUTO and self._device == "CPU" and not passes_state:
             bound_loops(self._code, self._compiler.traced_by)
         state = self.state = SegmentState(self._code, task)
@@ -195,6 +178,17 @@ class SegmentRunner:
         if steps_ahead is None:
             steps_ahead = 0 if self._device == "CPU" else _STEPS_AHEAD
         self._steps_ahead = steps_ahead if is_whole and segment.compilable else 0
+        self.compilations = Compilations(
+            self._compiler,
+            self._code,
+            state,
+            self._variants,
+            self._steps_ahead > 0,
+            self._bound,
+            self._pays,
+            self._cut_around,
+            self._usual,
+        )
         arrays = len(state.loads) + len(state.stored) + len(segment.inputs) + len(segment.outputs)
         self._dispatch_seconds = _DISPATCH_SECONDS + _DISPATCH_SECONDS_PER_ARRAY * arrays
 
@@ -372,20 +366,14 @@ class SegmentRunner:
         variant.trial = None
         variant.slower += 1
         variant.compared = trial.compared
-        self._forget(variant)  # it is tried again when much more has been spent
+        self.compilations.forget(variant)  # it is tried again when much more has been spent
         slow, fast = (1e3 * seconds for seconds in trial.compared)
         why = f"compiled it is slower: {slow:.3g} ms against {fast:.3g} ms"
         logger.info("%s is interpreted: %s", self._what, why)
 
-    def _forget(self, variant: Variant) -> None:
-        """Has ``variant`` compiled again: a variable that it keeps where it fails has no value."""
-        with self._compile_lock:
-            variant.executable = None
-            self._variants.forget_compiled(variant)
-
     def _stay_interpreted(self, variant: Variant, why: str) -> None:
         variant.refused = True
-        self._forget(variant)
+        self.compilations.forget(variant)
         logger.info("%s stays interpreted: %s", self._what, why)
 
     @property
@@ -421,7 +409,7 @@ class SegmentRunner:
         """The compiled form for ``variant``, if there is one; it is made if that pays."""
         executable = variant.executable
         if executable is not None and executable.lacks_value:
-            self._forget(variant)
+            self.compilations.forget(variant)
             executable = None
         if self._keeps_tables():
             if executable is not None:
@@ -431,7 +419,7 @@ class SegmentRunner:
             return executable
         if self.is_heavy or self._must_compile():
             return self._compile(variant, inputs, context)
-        self._begin_compiling(variant, inputs, begin_beside)
+        self.compilations.begin(variant, inputs, begin_beside)
         return None
 
     def _keeps_tables(self) -> bool:
@@ -509,7 +497,7 @@ class SegmentRunner:
         Nothing can interrupt XLA. So a thread of its own compiles: a step that has to stop does not
         wait for it, and the next step finds what it has made.
         """
-        compiling = self._begin_compiling(variant, inputs, in_thread)
+        compiling = self.compilations.begin(variant, inputs, in_thread)
         failure: BaseException | None = None
         if compiling is not None:
             self._await(compiling, context)
@@ -533,90 +521,6 @@ class SegmentRunner:
                 logger.info("%s waits until it has been compiled", self._what)
         if told:
             logger.info("%s waited for %.1f s", self._what, time.perf_counter() - start)
-
-    def _begin_compiling(
-        self,
-        variant: Variant,
-        inputs: list[Any],
-        begin: Callable[[Callable[[], None]], Future[None] | None],
-    ) -> Future[None] | None:
-        """What tells when ``variant`` has been compiled; None if nothing has begun to compile it.
-
-        ``begin`` has a thread do it, or not now.
-        """
-        with self._compile_lock:
-            compiling = self._compiling.get(variant)
-            if compiling is None and variant.executable is None and not variant.refused:
-                # The caller's arrays may change as soon as the step has ended; and large ones
-                # should not be kept for the sake of their shapes.
-                taken: list[Any] = list(map(_shaped, inputs))
-                for position in self._variants.specialized:
-                    taken[position] = np.array(inputs[position])
-                with self._task.lock:
-                    overwritten = self._overwritten() if self._steps_ahead else {}
-                    cells = [*self.state.load_cells, *overwritten.values()]
-                    states = [_shaped(cell.value) for cell in cells]
-                beside = begin is begin_beside
-                compile_variant = partial(
-                    self._compile_variant, variant, states, taken, overwritten, beside
-                )
-                compiling = begin(compile_variant)
-                if compiling is not None:
-                    self._compiling[variant] = compiling
-            return compiling
-
-    def _overwritten(self) -> dict[Operation, Cell]:
-        """The variables that are stored without having been read, where they have values."""
-        loaded = set(self.state.load_cells)
-        stored = zip(self._code.stores, self.state.stored, strict=True)
-        return {
-            variable: cell
-            for (variable, _), cell in stored
-            if cell.value is not None
-            and cell not in loaded
-            and not cell.changes_shape
-            and is_fully_defined(variable.attrs["shape"]._dims)
-        }
-
-    def _compile_variant(
-        self,
-        variant: Variant,
-        states: list[Any],
-        inputs: list[Any],
-        overwritten: dict[Operation, Cell],
-        beside: bool,
-    ) -> None:
-        executable = None
-        try:
-            if self._compiler.find_repetitions() and beside and not self._pays(variant):
-                return  # there is more to compile than it seemed
-            compiled = self._compiler.executable(
-                self.state,
-                states,
-                inputs,
-                self._variants.specialized,
-                self._steps_ahead > 0,
-                list(overwritten),
-            )
-            executable = self._bound(variant, compiled, list(overwritten.values()))
-        except NotCompilable as reason:
-            variant.cut = self._cut_around(reason.node)
-            variant.refused = True
-            logger.info("A loop runs dynamically for some shapes: %s", reason)
-        except Exception as failure:
-            if not beside:
-                raise
-            # These very shapes have been interpreted; so they are from now on.
-            variant.refused = True
-            if not is_exiting():  # which interrupts compilations anywhere
-                logger.warning("A step stays interpreted: compiling it failed: %s", failure)
-        finally:
-            with self._compile_lock:
-                if executable is not None:
-                    variant.trial = TierTrial(self._usual(variant)) if beside else None
-                    variant.executable = executable
-                    self._variants.note_compiled(variant)
-                self._compiling.pop(variant, None)
 
     def _usual(self, variant: Variant) -> float:
         """What an interpreted run takes, at best: on average, where the data end loops."""
@@ -684,10 +588,6 @@ class SegmentRunner:
 def _is_large(cell: Cell) -> bool:
     """True for the cell of a variable that is better not copied."""
     return getattr(cell.value, "nbytes", 0) >= _LARGE_TABLE_BYTES
-
-
-def _shaped(value: Any) -> _Shaped | None:
-    return None if value is None else _Shaped(np.shape(value), value.dtype)
 
 
 def _is_interpreted_badly(node: Node) -> bool:
