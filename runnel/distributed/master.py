@@ -202,6 +202,8 @@ class MasterSession:
     def begin(self, step: ClusterStep) -> tuple[int, int]:
         """The number of a step that begins, and that of the oldest that runs."""
         with self.lock:
+            if self.closed is not None:
+                raise errors.CancelledError(None, None, f"The step was cancelled: {self.closed}")
             number = next(self._numbers)
             self.running[number] = step
             return number, next(iter(self.running))
@@ -251,10 +253,12 @@ class MasterSession:
         self.server.host.state.clear(list(containers) or None)
 
     def close(self, why: str = "the session was closed") -> None:
-        """Forgets the session everywhere."""
-        if self.closed is not None:
-            return
-        self.closed = why
+        """Forgets the session everywhere; steps that run are cancelled."""
+        with self.lock:
+            if self.closed is not None:
+                return
+            self.closed = why
+            running = list(self.running.values())
         if self.server.masters.pop(self.number, None) is not None:
             self.server.steps_of_closed += self.ended_steps
         for channel in list(self.channels.values()):
@@ -263,6 +267,9 @@ class MasterSession:
             except errors.OpError as error:
                 logger.debug("A task could not be told of a closed session: %s", error)
         self.server.host.open_here(self._over())
+        # From here on nobody tells this master anything, so a step would wait for ever.
+        for step in running:
+            step.context.cancel(why)
 
     def _over(self) -> Envelope:
         message = Envelope()

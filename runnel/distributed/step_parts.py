@@ -107,8 +107,6 @@ class ClusterStep:
     def run(self, feeds: list[Any]) -> dict[int, Any]:
         """What the parts give, by number."""
         session, context = self._session, self.context
-        if session.closed is not None:
-            raise errors.CancelledError(None, None, f"The step was cancelled: {session.closed}")
         self._number, oldest = session.begin(self)
         try:
             return self._run(feeds, oldest)
@@ -234,5 +232,5 @@ class ClusterStep:
             except errors.OpError:  # it is lost
                 with self._lock:
                     self._unended.pop(part.number, None)
-        if isinstance(error, Exception):
+        if isinstance(error, Exception) and session.closed is None:
             self.context.linger(lambda: not self._unended, _GRACE_SECONDS)

@@ -292,6 +292,29 @@ def test_a_closed_session_waits_for_nobody():
         worker.stop()
 
 
+@pytest.mark.parametrize(
+    ("waits_on", "has_part_here"), [("worker", True), ("ps", True), ("ps", False)]
+)
+@pytest.mark.parametrize("stopped", [["worker0"], ["ps0", "worker0"], ["worker0", "ps0"]])
+def test_steps_end_with_the_task_whose_master_runs_them(waits_on, has_part_here, stopped):
+    with tf.device(f"/job:{waits_on}/task:0"):
+        taken = tf.FIFOQueue(1, tf.float32, [()], shared_name="never").dequeue()
+    with tf.device("/job:worker/task:0"):
+        used = taken + 1.0
+    step = used if has_part_here else taken.op
+    with servers(ps=1, worker=1) as cluster:
+        sess = tf.Session(cluster["worker0"].target)
+        thread, found = raised_by(lambda: sess.run(step))
+        assert _eventually_running(cluster["worker0"], 1)
+        for name in stopped:
+            cluster[name].stop()
+        thread.join(10)
+        assert not thread.is_alive()
+        assert isinstance(found[0], tf.errors.CancelledError | tf.errors.UnavailableError)
+        with pytest.raises((tf.errors.OpError, RuntimeError), match="stopped|closed"):
+            sess.run(step)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="stops a process")
 def test_a_task_that_does_not_move_holds_up_only_who_needs_it():
     with worker_and_processes("ps", "other") as (worker, processes):
