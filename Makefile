@@ -35,6 +35,10 @@ SUMMARY_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 CHECKPOINT_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 EVALUATION_FLAGS ?=
 
+# Bytecode is kept, even where the environment forbids it: the tests start hundreds of processes,
+# each of which would compile the whole package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV        := .venv
 LINT_VENV   := .venv-lint
 PEER_VENV   := .venv-conformance

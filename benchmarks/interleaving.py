@@ -138,11 +138,16 @@ SETTINGS = {
 
 
 def environment(platform: str = "cpu") -> dict[str, str]:
-    """The environment of every measured process: quiet, the repository importable."""
+    """The environment of every measured process: quiet, the repository importable.
+
+    Bytecode is kept, as it is for every installed package: a variable that forbids it would have
+    only the repository, which is not installed, compiled at each start.
+    """
     return {
         **os.environ,
         **SETTINGS[platform],
         "TF_CPP_MIN_LOG_LEVEL": "3",
+        "PYTHONDONTWRITEBYTECODE": "",
         "RUNNEL_CACHE_SIZE": "0",  # no run profits from an earlier one
         "PYTHONPATH": os.pathsep.join(
             filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH", "")))
