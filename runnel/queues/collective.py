@@ -102,6 +102,8 @@ class Collectives:
         self._groups: dict[int, _Group] = {}
         self._forming: dict[int, dict[str, str]] = {}
         """At the leader: the members that have joined, and their tasks."""
+        self._told: dict[int, tuple[str, list[str]]] = {}
+        """At the leader: the last generation of each group, and the tasks that were told of it."""
         self._over: dict[str, None] = {}
         """The last generations that are over: messages of them may still come."""
 
@@ -136,17 +138,21 @@ class Collectives:
             counted = call.member, call.instance
             call.round = group.rounds.get(counted, 0)
             group.rounds[counted] = call.round + 1
+            if call.seconds > 0:
+                call.timer = threading.Timer(call.seconds, self._ran_out, [group, call])
+                call.timer.daemon = True
             group.calls.append(call)
             formed, joins = bool(group.members), call.member not in group.joined
             group.joined.add(call.member)
-        if call.seconds > 0:
-            call.timer = threading.Timer(call.seconds, self._ran_out, [group, call])
-            call.timer.daemon = True
-            call.timer.start()
+        if call.timer is not None:
+            call.timer.start()  # which ends at once if the call has
         if formed:
             self._go_on(group, call, None)
         elif joins:
-            self._post(self._leader, f"join {call.group} {call.size} {call.member}")
+            try:
+                self._post(self._leader, f"join {call.group} {call.size} {call.member}")
+            except OpError as error:  # nobody waits for a member that the leader has not heard of
+                self._end(call.group, group, error)
         return WAITING
 
     def cancel(self, waiter: Waiter) -> bool:
@@ -163,7 +169,7 @@ class Collectives:
                 call.stop_timer()
         for number, group, call in found:
             why = AbortedError(None, None, f"{call.member} has given up its step")
-            self._end(number, group.generation, why)
+            self._end(number, group, why)
         return bool(found)
 
     def _go_on(self, group: _Group, call: Call, message: np.ndarray | None) -> None:
@@ -194,10 +200,10 @@ class Collectives:
                 call.stop_timer()
                 call.waiter.complete(lambda: () if result is None else (result,))
         except OpError as error:
-            self._end(call.group, group.generation, error)
+            self._end(call.group, group, error)
         except Exception as error:  # noqa: BLE001 (all members are told)
             why = InternalError(None, None, f"{type(error).__name__}: {error}")
-            self._end(call.group, group.generation, why)
+            self._end(call.group, group, why)
 
     def _ran_out(self, group: _Group, call: Call) -> None:
         with self._lock:
@@ -205,7 +211,7 @@ class Collectives:
                 return
             missing = "" if group.members else f"; of {group.size} members some never came"
         what = f"{call.member} has waited for {call.seconds:g} s (timeout_seconds){missing}"
-        self._end(call.group, group.generation, DeadlineExceededError(None, None, what))
+        self._end(call.group, group, DeadlineExceededError(None, None, what))
 
     # Messages -------------------------------------------------------------------------------
 
@@ -233,7 +239,7 @@ class Collectives:
         elif kind == "over":
             number, generation = rest.split(" ", 1)
             message = value.tobytes().decode(errors="replace")
-            self._end(int(number), generation, AbortedError(None, None, message), tell=False)
+            self._end_generation(int(number), generation, AbortedError(None, None, message))
 
     def _received(self, sender: str, key: str, value: np.ndarray) -> None:
         _, number, generation, _ = key.split(" ", 3)
@@ -259,12 +265,16 @@ class Collectives:
             if len(forming) < int(size):
                 return
             del self._forming[int(number)]
+            generation, tasks = secrets.token_hex(8), list(dict.fromkeys(forming.values()))
+            self._told[int(number)] = generation, tasks
         # The order is one that every member of a cluster would expect: by job, task and device.
         members = sorted(forming, key=_natural)
         listed = np.frombuffer("\n".join(members).encode(), np.uint8)
-        generation = secrets.token_hex(8)
-        for task in dict.fromkeys(forming.values()):
-            self._post(task, f"form {number} {generation}", listed)
+        for task in tasks:
+            try:
+                self._post(task, f"form {number} {generation}", listed)
+            except OpError as error:
+                self._lost_by_leader(task, error.message)
 
     def _formed(self, rest: str, value: np.ndarray) -> None:
         number, generation = rest.split(" ", 1)
@@ -285,7 +295,7 @@ class Collectives:
             return
         if generation in self._over:
             failed = AbortedError(None, None, "A collective has failed: a member has given up")
-            self._end(int(number), generation, failed, tell=False)
+            self._end_generation(int(number), generation, failed)
             return
         for call in begun:
             self._go_on(group, call, None)
@@ -299,33 +309,56 @@ class Collectives:
                 for member in [m for m, its in forming.items() if its == task]:
                     del forming[member]
             over = [
-                (number, group.generation)
+                (number, group)
                 for number, group in self._groups.items()
                 if any(_task_of(member) == task for member in group.members)
                 or (task == self._leader and not group.members)
             ]
-        for number, generation in over:
-            self._end(
-                number, generation, UnavailableError(None, None, f"A collective has failed: {why}")
-            )
+        for number, group in over:
+            failed = UnavailableError(None, None, f"A collective has failed: {why}")
+            self._end(number, group, failed)
+        self._lost_by_leader(task, why)
+
+    def _lost_by_leader(self, task: str, why: str) -> None:
+        """Tells the others in the groups of ``task``: they may have lost it before they knew."""
+        with self._lock:
+            over = [(number, *told) for number, told in self._told.items() if task in told[1]]
+            for number, _, _ in over:
+                del self._told[number]
+        for number, generation, tasks in over:
+            for other in tasks:
+                if other != task:
+                    self._tell_over(other, number, generation, why)
 
     def abandon(self, error: Exception) -> None:
         """Fails all calls."""
         with self._lock:
-            groups = [(number, group.generation) for number, group in self._groups.items()]
-        for number, generation in groups:
+            groups = list(self._groups.items())
+        for number, group in groups:
             why = error if isinstance(error, OpError) else AbortedError(None, None, str(error))
-            self._end(number, generation, why)
+            self._end(number, group, why)
 
-    def _end(self, number: int, generation: str, why: OpError, tell: bool = True) -> None:
-        """The group is over: its calls fail, here and at the other members."""
+    def _end_generation(self, number: int, generation: str, why: OpError) -> None:
+        """Others say that this formation of the group is over; it may be known here only later."""
         with self._lock:
-            if generation:
-                self._over[generation] = None
-                if len(self._over) > _REMEMBERED:
-                    del self._over[next(iter(self._over))]
+            self._remember(generation)
             group = self._groups.get(number)
             if group is None or group.generation != generation:
+                return
+        self._end(number, group, why, tell=False)
+
+    def _remember(self, generation: str) -> None:
+        self._over[generation] = None
+        if len(self._over) > _REMEMBERED:
+            del self._over[next(iter(self._over))]
+
+    def _end(self, number: int, group: _Group, why: OpError, tell: bool = True) -> None:
+        """The group is over: its calls fail, here and at the other members."""
+        with self._lock:
+            generation = group.generation  # the leader may tell it at any moment until here
+            if generation:
+                self._remember(generation)
+            if self._groups.get(number) is not group:
                 return
             del self._groups[number]
             calls, group.calls = group.calls, []

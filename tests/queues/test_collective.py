@@ -16,6 +16,8 @@ from runnel.queues.collective import Call, Collectives
 from runnel.queues.waiter import Waiter
 
 ONES = exchanges.all_reduce(np.ones(9000), "Add", False)
+LOST = "lost"
+"""In place of a message: the connection has ended."""
 
 
 class Told(Waiter):
@@ -46,6 +48,7 @@ class Network:
         self.names = [f"/job:worker/task:{i}" for i in range(count)]
         self.tasks: dict[str, Collectives] = {}
         self.waiting: dict[tuple[str, str], deque[tuple[str, np.ndarray]]] = {}
+        self.unreachable: set[str] = set()
         for name in self.names:
             self.start(name)
 
@@ -53,13 +56,17 @@ class Network:
         task = self.tasks[name] = Collectives()
 
         def post(to: str, key: str, value: np.ndarray) -> None:
+            if to in self.unreachable:
+                raise tf.errors.UnavailableError(None, None, f"{to} cannot be reached")
             self.waiting.setdefault((name, to), deque()).append((key, np.array(value)))
 
         task.connect(name, self.names[0], post)
 
-    def call(self, index: int, begin: Any, group: int = 1, instance: int = 7) -> Told:
+    def call(
+        self, index: int, begin: Any, group: int = 1, instance: int = 7, size: int | None = None
+    ) -> Told:
         told = Told()
-        size = len(self.names)
+        size = size or len(self.names)
         self.tasks[self.names[index]].start(Call("CPU:0", group, size, instance, begin, told))
         return told
 
@@ -71,7 +78,10 @@ class Network:
                 return
             sender, to = rng.choice(pairs)
             key, value = self.waiting[sender, to].popleft()
-            self.tasks[to].deliver(sender, key, value)
+            if key == LOST:
+                self.tasks[to].lost(sender, f"{sender} is lost")
+            else:
+                self.tasks[to].deliver(sender, key, value)
 
     def kill(self, index: int) -> None:
         """A task dies: what it had sent is lost, and all others notice."""
@@ -81,6 +91,16 @@ class Network:
         for name in self.names:
             if name != gone:
                 self.tasks[name].lost(gone, f"{gone} is lost")
+
+    def kill_unnoticed(self, index: int) -> None:
+        """A task dies; each of the others notices it some time after what it had sent."""
+        gone = self.names[index]
+        self.unreachable.add(gone)
+        for name in self.names:
+            if name != gone:
+                self.waiting.pop((name, gone), None)
+                last = (LOST, np.zeros(0))
+                self.waiting.setdefault((gone, name), deque()).append(last)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
@@ -233,6 +253,63 @@ def test_a_lost_member_fails_the_others_and_they_go_on_when_it_is_back():
         failed += any(call.error is not None for call in calls.values())
         settled(network, rng, calls)
     assert failed > 10
+
+
+@pytest.mark.parametrize("leader_takes_part", [True, False])
+def test_nobody_waits_for_a_member_that_died_while_the_group_was_formed(leader_takes_part):
+    """Whoever notices it first, and whether or not it has heard of the group by then."""
+    members = [0, 1, 2, 3] if leader_takes_part else [1, 2, 3]
+    failed = 0
+    for seed in range(200):
+        rng = random.Random(seed)
+        network = Network(4)
+        count = len(members)
+        sends = exchanges.broadcast_send(np.arange(3.0))
+        told = [network.call(i, exchanges.broadcast_receive(), size=count) for i in members[:-1]]
+        network.call(3, sends, size=count)
+        network.deliver(rng, most=rng.randrange(12))
+        network.kill_unnoticed(3)
+        network.deliver(rng)
+        for call in told:
+            if call.result is None and call.error is None:  # it waits for another to join
+                pending = network.tasks[network.names[0]]._forming
+                assert pending.get(1), "the leader waits for others, too"
+        failed += any(call.error is not None for call in told)
+    assert failed > 20
+
+
+def test_a_member_whom_the_leader_does_not_hear_joins_the_next_time():
+    rng = random.Random(0)
+    network = Network(2)
+    network.unreachable.add(network.names[0])
+    failed = network.call(1, ONES)
+    assert isinstance(failed.error, tf.errors.UnavailableError)
+    network.unreachable.clear()
+    told = [network.call(0, ONES), network.call(1, ONES)]
+    network.deliver(rng)
+    assert all((call.result[0] == 2).all() for call in told)
+
+
+def test_a_member_that_gives_up_while_it_is_told_of_the_group_is_not_waited_for(monkeypatch):
+    """The leader's word comes between the end of the call and that of the group."""
+    rng = random.Random(0)
+    network = Network(2)
+    first, second = network.call(0, ONES), network.call(1, ONES)
+    other = network.tasks[network.names[1]]
+    network.deliver(rng, most=1)  # the second has joined: the leader's word is under way
+    end = Collectives._end
+
+    def end_late(self: Collectives, *arguments: Any, **more: Any) -> None:
+        if self is other:
+            monkeypatch.setattr(Collectives, "_end", end)
+            network.deliver(rng)
+        end(self, *arguments, **more)
+
+    monkeypatch.setattr(Collectives, "_end", end_late)
+    assert other.cancel(second)
+    network.deliver(rng)
+    assert isinstance(first.error, tf.errors.AbortedError)
+    settled(network, rng, {0: first})
 
 
 def test_a_group_has_one_size():
