@@ -58,11 +58,14 @@ class MasterSession:
         self._discarded: list[tuple[str, int]] = []
         """Parts of plans that are gone, by task; changed by single operations only."""
         self.closed: str | None = None
+        self._opened_on: dict[Any, None] = {}
+        """The channels to tasks that were told of the session, whether or not they answered."""
         soft = bool(config is not None and config.allow_soft_placement)
         log = bool(config is not None and config.log_device_placement)
         server.masters[self.number] = self
         server.host.open_here(self._created())
         try:
+            server.require_running()  # after the session can be seen: stopping misses none
             self._tasks.meet_reachable()
             devices = DeviceSet(self._tasks.devices())
             self.devices = SessionDevices(devices, soft, log, automatic=False)
@@ -76,8 +79,12 @@ class MasterSession:
         A value from one task may come to another before what this master says to it: so all that
         have a part of a step have to know of the session before.
         """
+        self._opened_on[channel] = None
         channel.send(self._created())
-        return self.server.question(channel, "ready")
+        asked = self.server.question(channel, "ready")
+        if self.closed is not None:  # who has closed it may have told this task before
+            channel.send(self._over(), wait=False)
+        return asked
 
     def _created(self) -> Envelope:
         message = Envelope()
@@ -94,7 +101,10 @@ class MasterSession:
     @property
     def resources(self) -> Any:
         """What the steps of this session share on this task."""
-        return self.server.host.sessions[self.number].state.resources
+        hosted = self.server.host.sessions.get(self.number)
+        if hosted is None:
+            raise errors.CancelledError(None, None, f"The session is over: {self.closed}")
+        return hosted.state.resources
 
     # Planning -------------------------------------------------------------------------------
 
@@ -248,7 +258,7 @@ class MasterSession:
     def reset(self, containers: Sequence[str]) -> None:
         """Clears containers on all tasks."""
         self._meet(self._tasks.unmet)
-        for channel in self.channels.values():
+        for channel in list(self.channels.values()):
             self.server.answer_of(self.server.question(channel, "reset", containers))
         self.server.host.state.clear(list(containers) or None)
 
@@ -261,7 +271,7 @@ class MasterSession:
             running = list(self.running.values())
         if self.server.masters.pop(self.number, None) is not None:
             self.server.steps_of_closed += self.ended_steps
-        for channel in list(self.channels.values()):
+        for channel in list(self._opened_on):
             try:
                 channel.send(self._over(), wait=False)
             except errors.OpError as error:

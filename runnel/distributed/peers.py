@@ -129,53 +129,43 @@ class Peers:
 
         ``given_up()`` says why nobody wants it any more.
         """
-        known = self._channels.get(task)
-        if known is not None and known.error is None:
-            return known
         with self._lock:
             dialling = self._dialling.setdefault(task, threading.Lock())
-        with dialling:
-            known = self._channels.get(task)
-            if known is not None and known.error is None:
-                return known
-            return self._dial_until(task, address, patience, given_up)
+        limit = time.monotonic() + patience
+        told, pause = time.monotonic(), _RETRY_SECONDS
+        while (known := self.known(task)) is None:
+            self._require_wanted(task, given_up)
+            try:
+                # For one attempt only: who dials now may be more patient than this caller.
+                if not dialling.acquire(timeout=_RETRY_SECONDS):
+                    continue
+                try:
+                    return self.known(task) or self._dial(task, address)
+                finally:
+                    dialling.release()
+            except (OSError, EOFError, Malformed) as error:
+                now = time.monotonic()
+                if now >= limit:
+                    raise _unreachable(task, address, error) from error
+                if now - told >= _TELL_SECONDS:
+                    told = now
+                    why = str(error) or "it hung up"
+                    logger.warning("Still waiting for %s at %s (%s)", task, address, why)
+            threading.Event().wait(pause)
+            pause = min(2 * pause, _LONGEST_RETRY)
+        return known
 
     def known(self, task: str) -> Any:
         """The channel to a task that was met, or None."""
         channel = self._channels.get(task)
         return channel if channel is not None and channel.error is None else None
 
-    def _dial_until(
-        self, task: str, address: str, patience: float, given_up: Callable[[], str | None]
-    ) -> Any:
-        begun = told = time.monotonic()
-        pause = _RETRY_SECONDS
-        while True:
-            if self._closed is not None:
-                raise UnavailableError(None, None, self._closed)
-            why = given_up()
-            if why is not None:
-                raise CancelledError(None, None, f"{task} is not waited for any more: {why}")
-            try:
-                return self._dial(task, address)
-            except (OSError, EOFError, Malformed) as error:
-                now = time.monotonic()
-                if now - begun >= patience:
-                    failed = UnavailableError(
-                        None,
-                        None,
-                        f"{task} cannot be reached at {address}: {error or 'it hung up'}. Is it "
-                        "running, and does every task have the same cluster?",
-                    )
-                    failed.task = task  # type: ignore[attr-defined]
-                    raise failed from error
-                if now - told >= _TELL_SECONDS:
-                    told = now
-                    logger.warning(
-                        "Still waiting for %s at %s (%s)", task, address, error or "it hung up"
-                    )
-            threading.Event().wait(pause)
-            pause = min(2 * pause, _LONGEST_RETRY)
+    def _require_wanted(self, task: str, given_up: Callable[[], str | None]) -> None:
+        if self._closed is not None:
+            raise UnavailableError(None, None, self._closed)
+        why = given_up()
+        if why is not None:
+            raise CancelledError(None, None, f"{task} is not waited for any more: {why}")
 
     def _dial(self, task: str, address: str) -> Any:
         with _here_lock:
@@ -275,18 +265,20 @@ class Peers:
                 connection.discard()
                 return
             connection.send(Envelope(hello=Hello(version=VERSION)))
+            connection.incarnation = hello.incarnation
+            self._keep(connection, hello)
         except (OSError, EOFError, Malformed, OpError) as error:
             logger.debug("A connection ended before it had begun: %s", error)
             connection.discard()
-            return
-        connection.incarnation = hello.incarnation
-        self._keep(connection, hello)
 
     def _meet_here(self, other: Peers) -> Any:
         mine, theirs = channel_pair([(self._receive, self._lost), (other._receive, other._lost)])
         mine.task, mine.incarnation = other.me.task, other.me.incarnation
         theirs.task, theirs.incarnation = self.me.task, self.me.incarnation
-        other._keep(theirs, self.me.hello().hello)
+        try:
+            other._keep(theirs, self.me.hello().hello)
+        except UnavailableError as error:  # as if it had closed its socket: it may come back
+            raise ConnectionAbortedError(error.message) from error
         return self._keep(mine, other.me.hello().hello)
 
     def _keep(self, channel: Any, hello: Hello) -> Any:
@@ -332,7 +324,8 @@ class Peers:
             channels = list(self._all.items())
         for channel, pulse in channels:
             heard, channel.heard = channel.heard, False
-            verdict = pulse.tick(now, heard)
+            # Who is at work on a message hears nothing meanwhile, whatever the other side says.
+            verdict = pulse.tick(now, heard or channel.is_receiving)
             if verdict == "lost":
                 channel.close(f"nothing was heard of it for {self.deadline:g} s")
             elif verdict == "ask":
@@ -362,6 +355,17 @@ class Peers:
         """Those that are open."""
         with self._lock:
             return list(self._all)
+
+
+def _unreachable(task: str, address: str, why: Exception) -> UnavailableError:
+    error = UnavailableError(
+        None,
+        None,
+        f"{task} cannot be reached at {address}: {str(why) or 'it hung up'}. Is it running, and "
+        "does every task have the same cluster?",
+    )
+    error.task = task  # type: ignore[attr-defined]
+    return error
 
 
 def _hello(envelope: Envelope) -> Hello:

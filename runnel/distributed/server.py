@@ -153,6 +153,11 @@ class Server:
             if not self.host.runs and not any(m.running for m in self.masters.values()):
                 return
 
+    def require_running(self) -> None:
+        """An error when the task is being stopped."""
+        if self._ended.is_set():
+            raise errors.UnavailableError(None, None, f"{self.task} was stopped")
+
     def stop(self) -> None:
         """Ends the task: its sessions fail elsewhere, its state is gone."""
         if self._ended.is_set():
@@ -233,7 +238,11 @@ class Server:
         self._questions[number] = asked
         envelope = Envelope()
         envelope.question.CopyFrom(Question(number=number, about=about, names=list(names)))
-        channel.send(envelope)
+        try:
+            channel.send(envelope)
+        except BaseException:
+            self._questions.pop(number, None)
+            raise
         return asked
 
     def answer_of(self, asked: _Asked, seconds: float = _ANSWER_SECONDS) -> bytes:
@@ -287,6 +296,8 @@ class Server:
         from runnel.distributed.service import ClientService
 
         with self._service_lock:
+            if self._ended.is_set():  # who ends the service will not look again
+                raise ConnectionAbortedError(f"{self.task} was stopped")
             if self._service is None:
                 self._service = ClientService(self, self._security)
             return self._service.path

@@ -74,6 +74,7 @@ class WorkerHost:
         self.ended_parts = 0
         """How many parts of steps have ended here; changed under the lock."""
         self.threads = Threads("runnel-step")
+        self._closed: str | None = None
         self._reading = threading.local()
         self._parked = threading.Condition()  # tells that a step has come to where it only waits
         _hosts.add(self)
@@ -89,6 +90,8 @@ class WorkerHost:
         self._reading.roused = roused
         try:
             with self._lock:
+                if peer.error is not None:
+                    return  # what its master has here is gone, or about to: nothing begins anew
                 instructions = self._worker.handle(peer, envelope, values)
             if instructions:
                 self._perform(instructions, wait=False)
@@ -155,7 +158,7 @@ class WorkerHost:
                 rendezvous: Any = step.rendezvous
                 last = rendezvous.last_for(getattr(step.master, "task", ""))
                 rendezvous.flush()
-            except errors.OpError as unsent:
+            except Exception as unsent:  # noqa: BLE001 (told to the master)
                 error = unsent
         if error is not None:
             cause = step.rendezvous.error
@@ -196,7 +199,9 @@ class WorkerHost:
                         session.state.clear()
             elif isinstance(instruction, Prepare):
                 register = instruction.register
-                session = self.sessions[register.session]
+                session = self.sessions.get(register.session)
+                if session is None:  # it was closed in this moment
+                    continue
                 session.peers.update(register.peers)
                 session.parts[register.part] = HostedPart(register, session, self.devices)
                 if session.steps.subgraphs is None:
@@ -204,8 +209,11 @@ class WorkerHost:
                     session.steps.subgraphs = Subgraphs(make, session.steps)
                     session.steps.destination = self.devices.destination
             elif isinstance(instruction, Discard):
+                session = self.sessions.get(instruction.session)
+                if session is None:
+                    continue
                 for part in instruction.parts:
-                    self.sessions[instruction.session].parts.pop(part, None)
+                    session.parts.pop(part, None)
 
     def _send(self, instruction: Say, wait: bool) -> None:
         try:
@@ -226,6 +234,8 @@ class WorkerHost:
         self.sessions[instruction.session] = HostedSession(
             instruction.session, state, steps, instruction.isolated
         )
+        if self._closed is not None:  # after the session can be seen: closing misses none
+            steps.close(self._closed)
 
     def _start(self, instruction: Start) -> None:
         step = instruction.step
@@ -277,12 +287,14 @@ class WorkerHost:
 
     def run_here(self, step: WorkerStep, feeds: list[Any], context: StepContext) -> list[Any]:
         """The values of a step that was begun here, on the caller's thread."""
-        session = self.sessions[step.session]
+        session = self.sessions.get(step.session)
+        part = None if session is None else session.parts.get(step.part or 0)
+        if session is None or part is None:
+            raise errors.CancelledError(None, None, "The step was cancelled: its session is closed")
         context.rendezvous = step.rendezvous
         context.steps.subgraphs = session.steps.subgraphs
         context.steps.destination = session.steps.destination
-        plan = session.parts[step.part or 0].plan()
-        values = plan.run(feeds, context)
+        values = part.plan().run(feeds, context)
         step.rendezvous.flush()
         return values
 
@@ -318,6 +330,7 @@ class WorkerHost:
 
     def close(self, why: str) -> None:
         """Stops everything."""
+        self._closed = why
         for session in list(self.sessions.values()):
             session.steps.close(why)
         self.state.clear()

@@ -160,6 +160,31 @@ def test_the_end_of_one_side_is_told_to_the_other(sides):
         other.connection.send(bundle(0))
 
 
+def test_what_was_sent_before_the_end_comes_before_it_though_an_answer_fails(sides):
+    """A task says that its part has ended, and goes: its master is just sending it something."""
+    one, other = sides
+    may_go_on = threading.Event()
+    told: Queue[Any] = Queue()
+
+    def receive(connection: Any, envelope: Envelope, values: list[Any]) -> None:
+        told.put(envelope.bundle.number)
+        assert may_go_on.wait(60)
+
+    other.connection._receive = receive
+    other.connection._lost = lambda connection, error: told.put(error)
+    other.connection.start()
+    for number in range(3):
+        one.connection.send(bundle(1, number), [np.zeros(40_000)])
+    assert told.get(timeout=60) == 0
+    one.connection.close("it is over")
+    with pytest.raises(tf.errors.UnavailableError) as failed:
+        while True:  # until the system knows that nobody is there
+            other.connection.send(bundle(0))
+    may_go_on.set()
+    assert [told.get(timeout=60) for _ in range(2)] == [1, 2]
+    assert told.get(timeout=60) is failed.value is other.connection.error
+
+
 # What is no message -----------------------------------------------------------------------------
 
 

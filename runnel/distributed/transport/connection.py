@@ -69,6 +69,8 @@ class Connection:
         self._most = most
         self.heard = False
         """True when something has come since it was last set to False."""
+        self.is_receiving = False
+        """True while what has come is being dealt with: nothing else is read meanwhile."""
         self.error: Exception | None = None
         self.sent_bytes = self.received_bytes = 0
         """What has gone through it, shared memory included: counted by who writes, under the lock
@@ -88,10 +90,12 @@ class Connection:
             self._sent_blocks = SentBlocks()
         self._buffer = bytearray(_BUFFER)
         self._begin = self._end = 0
+        self._is_started = False
 
     def start(self) -> None:
         """Begins to read."""
         self._stream.limit(None)
+        self._is_started = True
         threading.Thread(
             target=self._read_all, name=f"runnel-reader-{self.task}", daemon=True
         ).start()
@@ -142,7 +146,9 @@ class Connection:
                     return
                 descriptors = []
         except OSError as error:
-            self._end_with(error)
+            if not self._is_started:
+                raise
+            self._end_writing(error)
             raise self.error from error  # type: ignore[misc]
         except BaseException:  # interrupted: the other side must see whole messages
             self._write_later(deque(map(_copied, buffers)), [])
@@ -178,7 +184,7 @@ class Connection:
             try:
                 self._stream.send(buffers, descriptors, wait=True)
             except OSError as error:
-                self._end_with(error)
+                self._end_writing(error)
                 return
             with self._writing:
                 self._waiting.popleft()
@@ -194,7 +200,9 @@ class Connection:
                 self.heard = True
                 if envelope.freed and self._sent_blocks is not None:
                     self._sent_blocks.freed(envelope.freed)
+                self.is_receiving = True
                 self._receive(self, envelope, values)
+                self.is_receiving = False
         except EOFError:
             self._end_with(ConnectionResetError("the other side has closed the connection"))
         except Malformed as error:
@@ -308,12 +316,21 @@ class Connection:
         if self._sent_blocks is not None:
             self._sent_blocks.close()
 
+    def _end_writing(self, error: OSError) -> None:
+        """Nothing more can be sent: the other side has gone.
+
+        What it has sent before is yet to be read, and comes before its end: so who reads ends the
+        connection, when there is nothing more.
+        """
+        self._note(error)
+        self._stream.end()
+        with self._may_write:
+            self._may_write.notify_all()
+
     def _end_with(self, error: Exception) -> None:
         if not self._ended.acquire(blocking=False):
             return
-        ended = UnavailableError(None, None, f"The connection to {self.task} is lost: {error}")
-        ended.task = self.task  # type: ignore[attr-defined]
-        self.error = ended
+        ended = self._note(error)
         self._stream.close()
         if self._sent_blocks is not None:
             self._sent_blocks.close()
@@ -321,6 +338,14 @@ class Connection:
         with self._may_write:
             self._may_write.notify_all()
         self._lost(self, ended)
+
+    def _note(self, error: Exception) -> Exception:
+        """Has everybody fail who sends from now on; the first error is what they are told."""
+        if self.error is None:
+            ended = UnavailableError(None, None, f"The connection to {self.task} is lost: {error}")
+            ended.task = self.task  # type: ignore[attr-defined]
+            self.error = ended
+        return self.error
 
 
 def _framed(envelope: Envelope, contents: Sequence[Any]) -> deque[memoryview]:

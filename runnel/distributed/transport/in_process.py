@@ -24,6 +24,7 @@ class InProcessChannel:
         self.task = ""
         self.incarnation = 0
         self.heard = True
+        self.is_receiving = False
         self.sent_bytes = self.received_bytes = 0  # nothing becomes bytes here
         self.error: Exception | None = None
         self._receive = receive
@@ -50,11 +51,13 @@ class InProcessChannel:
                 self._end(message)
                 return
             self.heard = True
+            self.is_receiving = True
             try:
                 self._receive(self, *message)
             except BaseException as error:
                 self.close(f"{type(error).__name__}: {error}")
                 raise
+            self.is_receiving = False
 
     def close(self, why: str) -> None:
         """Ends the channel; the other side is told after all that was sent before."""

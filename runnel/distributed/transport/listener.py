@@ -106,7 +106,11 @@ class Listener:
     def _pass_on(self, client: Any) -> None:
         """Passes bytes between a client and the gRPC server, until one of them hangs up."""
         server = socket.socket(socket.AF_UNIX)
-        server.connect(self._grpc_path())
+        try:
+            server.connect(self._grpc_path())
+        except BaseException:
+            server.close()
+            raise
         client.limit(None)
         behind = PlainStream(server)
         pumps = [

@@ -41,6 +41,9 @@ class Stream(Protocol):
     def limit(self, seconds: float | None) -> None:
         """Sets for how long either direction may wait."""
 
+    def end(self) -> None:
+        """Ends both directions; what has come can still be received, and then the end."""
+
     def close(self) -> None:
         """Ends both directions; who waits in them gets an error or the end."""
 
@@ -82,9 +85,12 @@ class PlainStream:
     def limit(self, seconds: float | None) -> None:
         self._socket.settimeout(seconds)
 
-    def close(self) -> None:
+    def end(self) -> None:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self.end()
         self._socket.close()
         while self.descriptors:
             with contextlib.suppress(OSError):
@@ -185,9 +191,12 @@ class TlsStream:
     def limit(self, seconds: float | None) -> None:
         self._socket.settimeout(seconds)
 
-    def close(self) -> None:
+    def end(self) -> None:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self.end()
         self._socket.close()
 
 
