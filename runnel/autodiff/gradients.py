@@ -22,6 +22,7 @@ from runnel.autodiff.loop_record import records_of
 from runnel.autodiff.loops import LoopLevel, WalkedLoop, is_trainable
 from runnel.autodiff.stack_gradients import StackGradients
 from runnel.autodiff.zeros import Gradient, completed
+from runnel.graph.collection_pause import collection_paused
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.gradient_registry import gradient_function
 from runnel.graph.graph import Graph, name_scope
@@ -103,6 +104,7 @@ def gradients(
     if len(initial) != len(targets):
         raise ValueError(f"Passed {len(initial)} grad_ys for {len(targets)} ys")
     with (
+        collection_paused(),
         graph.as_default(),
         graph.one_creation_site(),
         name_scope(name, "gradients", [*targets, *sources]) as scope,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from runnel.graph.collection_pause import collection_paused
 from runnel.graph.conversion import convert_to_tensor, make_array
 from runnel.graph.creation_site import Site, capture_site
 from runnel.graph.device import merge_device
@@ -55,13 +56,14 @@ def import_graph_def(
     graph = get_default_graph()
     graph._check_not_finalized()
     _check_versions(graph_def.versions)
-    nodes = read_nodes(graph_def, producer_op_list)
-    importer = _Importer(graph, nodes, capture_site(1))
-    importer.replace_inputs(input_map, name)
-    returned = importer.find_elements(return_elements)
-    importer.check_edges()
-    importer.build()
-    importer.commit(name)
+    with collection_paused():
+        nodes = read_nodes(graph_def, producer_op_list)
+        importer = _Importer(graph, nodes, capture_site(1))
+        importer.replace_inputs(input_map, name)
+        returned = importer.find_elements(return_elements)
+        importer.check_edges()
+        importer.build()
+        importer.commit(name)
     return None if returned is None else [importer.element(e) for e in returned]
 
 
@@ -73,12 +75,13 @@ def extend_graph(graph: Graph, graph_def: Any) -> None:
     """
     graph._check_not_finalized()
     _check_versions(graph_def.versions)
-    importer = _Importer(graph, read_nodes(graph_def, None), ())
-    importer.take_what_exists()
-    importer.check_edges()
-    importer.build()
-    with graph.as_default():
-        importer.commit("")
+    with collection_paused():
+        importer = _Importer(graph, read_nodes(graph_def, None), ())
+        importer.take_what_exists()
+        importer.check_edges()
+        importer.build()
+        with graph.as_default():
+            importer.commit("")
 
 
 def _as_message(value: Any, argument: str, kind: str, module: str) -> Any:

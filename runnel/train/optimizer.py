@@ -11,6 +11,7 @@ from typing import Any
 
 from runnel.autodiff.gradients import gradients
 from runnel.graph import dtypes
+from runnel.graph.collection_pause import collection_paused
 from runnel.graph.collections import GraphKeys
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import DType
@@ -156,9 +157,13 @@ class Optimizer:
             names = [str(variable) for _, variable in pairs]
             raise ValueError(f"No gradients provided for any variable: {names}.")
         graph = get_default_graph()
-        with graph.control_dependencies(None):
+        with collection_paused(), graph.control_dependencies(None):
             self._create_slots([v for _, v in usable])
-        with graph.one_creation_site(), name_scope(name, self._name) as scope:
+        with (
+            collection_paused(),
+            graph.one_creation_site(),
+            name_scope(name, self._name) as scope,
+        ):
             self._prepare()
             self._prepare_types({v.dtype.base_dtype for _, v in usable})
             updates = []

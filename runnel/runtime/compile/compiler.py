@@ -16,6 +16,7 @@ from typing import Any
 
 import jax
 
+from runnel.graph.collection_pause import collection_paused
 from runnel.graph.operation import Operation
 from runnel.runtime.compile import executable_cache
 from runnel.runtime.compile.entry_store import executables
@@ -77,10 +78,11 @@ def compile_segment(
         # What is verified is verified while it is traced.
         if not verification.enabled and executables() is not None:
             try:
-                key = segment_key(
-                    *(code, states, streams, inputs, specialized, device),
-                    *(repetitions, overwritten, program.large, options),
-                )
+                with collection_paused():
+                    key = segment_key(
+                        *(code, states, streams, inputs, specialized, device),
+                        *(repetitions, overwritten, program.large, options),
+                    )
             except Indescribable as reason:
                 logger.debug("A segment is traced each time, because of %s", reason)
         record = None if key is None else read_record(key)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from runnel.graph import errors
+from runnel.graph.collection_pause import collection_paused
 from runnel.graph.device_set import LogicalDevice
 from runnel.graph.dtypes import DType, float32
 from runnel.graph.operation import Operation, Tensor
@@ -109,6 +110,7 @@ class StepPlan:
             self._optimized = True
             self._prepare()
 
+    @collection_paused()
     def _prepare(self) -> None:
         fetches, targets, feeds, done = self._build
         program = prune(fetches, targets, feeds, done)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from runnel.graph import errors
+from runnel.graph.collection_pause import collection_paused
 from runnel.graph.operation import Operation
 from runnel.ops.sampling.philox import STREAM_WORDS
 from runnel.passes.clusters.cluster import Segment
@@ -67,7 +68,8 @@ class SegmentCompiler:
     @cached_property
     def code(self) -> Code:
         """The instructions that are traced."""
-        return self._lower()
+        with collection_paused():
+            return self._lower()
 
     @property
     def device_name(self) -> str:
@@ -85,7 +87,8 @@ class SegmentCompiler:
             return False
         from runnel.runtime.compile.gates import repetitions_in
 
-        self._repetitions = repetitions_in(self.code, self._device.lower())
+        with collection_paused():
+            self._repetitions = repetitions_in(self.code, self._device.lower())
         self.expected_count = self._count - sum(found.saved for found in self._repetitions)
         return True
 
