@@ -25,13 +25,13 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 
 from runnel.runtime.compile.entry_store import EntryStore, executables
+from runnel.runtime.compile.source_checksum import packages_named, version_of
 
 _FORM = "1"
 """Another where the meaning of an entry changes."""
@@ -252,13 +252,14 @@ def _read(
 
 def surroundings(client: Any, devices: Sequence[Any]) -> list[str]:
     """What an executable depends on beside its program and XLA's options."""
-    facts = [_FORM, jax.__version__, metadata.version("jaxlib")]
+    facts = [_FORM, jax.__version__, version_of("jaxlib")]
     facts += [client.platform, client.platform_version, *(d.device_kind for d in devices)]
     facts += [os.environ.get(variable, "") for variable in _VARIABLES]
     if client.platform == "cpu":
         facts += [processor(), str(_threads())]
     else:
-        facts += _vendor_versions()
+        # The libraries of an accelerator (cuDNN among them) that came as packages.
+        facts += packages_named("nvidia", "jax", "amd", "libtpu")
     return facts
 
 
@@ -278,10 +279,3 @@ def processor() -> str:
     except OSError:
         return "\n".join(facts)
     return "\n".join(facts + [s for s in first.splitlines() if s.split("\t")[0] in _PROCESSOR])
-
-
-@functools.cache
-def _vendor_versions() -> list[str]:
-    """The libraries of an accelerator (cuDNN among them) that came as packages."""
-    names = (f"{d.metadata['Name']} {d.version}" for d in metadata.distributions())
-    return sorted(name for name in names if name.startswith(("nvidia", "jax", "amd", "libtpu")))

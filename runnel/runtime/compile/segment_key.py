@@ -18,8 +18,6 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from functools import cache
-from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -35,11 +33,11 @@ from runnel.passes.structure.counters import Bound, Counters
 from runnel.passes.structure.structured import Conditional, Loop, Touched, nested_nodes
 from runnel.runtime.compile.executable_cache import surroundings
 from runnel.runtime.compile.repetition import Repetition
+from runnel.runtime.compile.source_checksum import PACKAGE, sources, version_of
 from runnel.runtime.interpret.code import Code, Instruction, TracedCall
 
 _FORM = "1"
 """Another where the meaning of a description changes."""
-_PACKAGE = Path(__file__).parents[2]
 _MADE_WITH = ("numpy", "ml_dtypes", "scipy", "opt_einsum")
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes})
 
@@ -91,36 +89,10 @@ def _around(device: Any) -> Any:
         if type(value) not in _PLAIN and not isinstance(value, Enum):
             raise Indescribable(f"JAX's setting {name}")
     return (
-        *(_FORM, sources(), sys.version, _versions(), settings),
+        *(_FORM, sources(), sys.version, [*map(version_of, _MADE_WITH)], settings),
         *(device is None, used.id, used.process_index, surroundings(used.client, [used])),
         _native(*(os.environ.get(name, "") for name in (onednn.VARIABLE, "CXX", "PATH"))),
     )
-
-
-@cache
-def sources() -> str:
-    """The checksum of every file of runnel that a segment may depend on."""
-    digest = hashlib.sha256()
-    for folder, folders, names in os.walk(_PACKAGE):
-        folders[:] = sorted(name for name in folders if name != "__pycache__")
-        for name in sorted(names):
-            path = os.path.join(folder, name)
-            with open(path, "rb", buffering=0) as file:
-                content = file.read()
-            digest.update(f"{os.path.relpath(path, _PACKAGE)}\0{len(content)}\0".encode())
-            digest.update(content)
-    return digest.hexdigest()
-
-
-@cache
-def _versions() -> list[str]:
-    found = []
-    for name in _MADE_WITH:
-        try:
-            found.append(metadata.version(name))
-        except metadata.PackageNotFoundError:
-            found.append("")
-    return found
 
 
 @cache
@@ -332,4 +304,4 @@ def _is_own_function(function: Any) -> bool:
 
 
 def _is_in_package(code: Any) -> bool:
-    return str(code.co_filename).startswith(f"{_PACKAGE}{os.sep}")
+    return str(code.co_filename).startswith(f"{PACKAGE}{os.sep}")

@@ -164,7 +164,7 @@ def test_an_executable_of_another_version_or_machine_is_not_loaded(fact, folder,
         if fact == "JAX":
             other.setattr(jax, "__version__", "0.10.99")
         elif fact == "jaxlib":
-            other.setattr(executable_cache.metadata, "version", lambda name: "0.10.99")
+            other.setattr(executable_cache, "version_of", lambda package: "0.10.99")
         elif fact == "processor":
             other.setattr(executable_cache, "processor", lambda: "another one")
         elif fact == "threads":

@@ -181,7 +181,7 @@ def test_other_surroundings_have_another_key(fact, run, tmp_path, monkeypatch):
     elif fact == "Python":
         monkeypatch.setattr(segment_key.sys, "version", "4.0")
     elif fact == "versions":
-        monkeypatch.setattr(segment_key, "_versions", lambda: ["others"])
+        monkeypatch.setattr(segment_key, "version_of", lambda package: "other")
     elif fact == "JAX":
         monkeypatch.setattr(jax, "__version__", "0.10.99")
     elif fact == "library":
@@ -216,27 +216,6 @@ def _with_other_setting(key: Callable[..., str]) -> Callable[..., str]:
             return key(*arguments)
 
     return other
-
-
-def test_a_change_of_the_sources_is_seen(tmp_path, monkeypatch):
-    (tmp_path / "inner" / "__pycache__").mkdir(parents=True)
-    monkeypatch.setattr(segment_key, "_PACKAGE", tmp_path)
-    seen = []
-
-    def look() -> bool:
-        """Whether the checksum is one that was not seen before."""
-        seen.append(segment_key.sources.__wrapped__())
-        return seen.count(seen[-1]) == 1
-
-    assert look() and not look()
-    (tmp_path / "inner" / "a.py").write_text("1")
-    assert look()
-    (tmp_path / "inner" / "a.py").write_text("2")
-    assert look()
-    (tmp_path / "inner" / "a.py").rename(tmp_path / "inner" / "b.py")
-    assert look()
-    (tmp_path / "inner" / "__pycache__" / "b.pyc").write_text("compiled")
-    assert not look()
 
 
 def test_every_argument_and_every_field_of_the_code_is_part_of_the_key(run, monkeypatch):
