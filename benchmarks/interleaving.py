@@ -149,7 +149,6 @@ def environment(platform: str = "cpu") -> dict[str, str]:
         "TF_CPP_MIN_LOG_LEVEL": "3",
         "PYTHONDONTWRITEBYTECODE": "",
         "RUNNEL_CACHE_SIZE": "0",  # no run profits from an earlier one
-        "PYTHONDONTWRITEBYTECODE": "",  # a checkout is imported as an installed package is
         "PYTHONPATH": os.pathsep.join(
             filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH", "")))
         ),
