@@ -7,7 +7,7 @@ whole and taken out whole is never taken apart.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from itertools import repeat
 from typing import Any, NamedTuple, Protocol
@@ -48,10 +48,33 @@ class Run(NamedTuple):
         return map(tuple.__new__, repeat(Run), zip(repeat(self.values), rows, repeat(1)))
 
 
+class Draws(Protocol):
+    """A source of random numbers of 32 bits, whose place can be kept."""
+
+    def __call__(self) -> int:
+        """The next number."""
+
+    def state(self) -> list[int]:
+        """Where it stands."""
+
+    def go_on_from(self, state: list[int]) -> None:
+        """Gives next what came next where :meth:`state` said so."""
+
+
 class Elements(Protocol):
     """A store of elements; what distinguishes the kinds of queues."""
 
     size: int
+
+    @property
+    def draw(self) -> Draws | None:
+        """What decides which element leaves next, if chance does."""
+
+    def clear(self) -> None:
+        """Forgets all elements."""
+
+    def runs(self) -> list[Run]:
+        """All elements: a store to which they are added in this order is like this one."""
 
     def add(self, run: Run) -> None:
         """Puts elements in."""
@@ -67,10 +90,17 @@ class InOrder:
     """First in, first out."""
 
     __slots__ = ("_runs", "size")
+    draw = None
 
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
         self._runs: deque[Run] = deque()
         self.size = 0
+
+    def runs(self) -> list[Run]:
+        return list(self._runs)
 
     def add(self, run: Run) -> None:
         self._runs.append(run)
@@ -101,19 +131,25 @@ class Shuffled:
     putting in and taking out take constant time.
     """
 
-    __slots__ = ("_draw", "_singles", "size")
+    __slots__ = ("_singles", "draw", "size")
 
-    def __init__(self, draw: Callable[[], int]) -> None:
-        self._draw = draw
+    def __init__(self, draw: Draws) -> None:
+        self.draw = draw
+        self.clear()
+
+    def clear(self) -> None:
         self._singles: list[Run] = []
         self.size = 0
+
+    def runs(self) -> list[Run]:
+        return list(self._singles)
 
     def add(self, run: Run) -> None:
         self._singles.extend(run.singles())
         self.size += run.length
 
     def take(self, count: int) -> list[Run]:
-        singles, draw, size = self._singles, self._draw, self.size
+        singles, draw, size = self._singles, self.draw, self.size
         taken = []
         for _ in range(count):
             index = draw() % size
@@ -134,12 +170,19 @@ class Prioritized:
     """Smallest first component first; among equals, first in, first out."""
 
     __slots__ = ("_arrivals", "_heap", "_returns", "size")
+    draw = None
 
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
         self._heap: list[tuple[int, int, Run]] = []
         self._arrivals = 0
         self._returns = 0
         self.size = 0
+
+    def runs(self) -> list[Run]:
+        return [run for *_, run in sorted(self._heap)]
 
     def add(self, run: Run) -> None:
         for single in run.singles():

@@ -10,12 +10,17 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from runnel.graph.dtypes import DType
-from runnel.graph.errors import CancelledError, InvalidArgumentError, OutOfRangeError
+from runnel.graph.errors import (
+    CancelledError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OutOfRangeError,
+)
 from runnel.graph.shapes import Dims, compatible_dims, format_dims
 from runnel.queues.batches import batch, padded_batch, taken_over
 from runnel.queues.buffers import Buffers
@@ -37,6 +42,27 @@ class _Request:
         self.taken: list[Run] = []
         self.many = False
         self.up_to = False
+
+
+class _Nobody(Waiter):
+    """Stands in the list for a producer who need not wait: it is told nothing."""
+
+    def complete(self, make: Callable[[], Outputs]) -> None:
+        pass
+
+    def fail(self, error: Exception) -> None:
+        pass
+
+
+class Contents(NamedTuple):
+    """What is in a queue, and what decides how it goes on."""
+
+    is_closed: bool
+    draws: list[int] | None
+    stored: list[Outputs]
+    """The elements, in the order of :meth:`Elements.runs`."""
+    pending: list[Outputs | None]
+    """What producers have still to put in, in their order; None is a request to close."""
 
 
 class Queue:
@@ -65,7 +91,7 @@ class Queue:
         self.shapes = None if shapes is None else tuple(shapes)
         self.minimum = minimum
         self.pads = pads
-        self.is_closed = self.is_ending = False
+        self.is_closed = self.is_ending = self._was_cut_off = False
         self._room = capacity if capacity >= 0 else 1 << 62
         self._elements = elements
         self._buffers = Buffers()
@@ -81,12 +107,8 @@ class Queue:
 
     def enqueue(self, values: Sequence[Any], waiter: Waiter) -> Any:
         """Puts one element in."""
-        self._check_components(values)
-        if self.shapes is not None:
-            for i, (value, dims) in enumerate(zip(values, self.shapes, strict=True)):
-                if np.shape(value) != dims and not compatible_dims(np.shape(value), dims):
-                    raise self._mismatch(i, dims, np.shape(value))
-        return self._enqueue(Run(self._taken_over(values), SINGLE, 1), waiter)
+        self._check_element(values)
+        return self._enqueue(self._single(values), waiter)
 
     def enqueue_many(self, values: Sequence[Any], waiter: Waiter) -> Any:
         """Puts in one element for each row of ``values``."""
@@ -158,6 +180,7 @@ class Queue:
         """Closes the queue after the producers that wait now, or at once, failing them."""
         with self._lock:
             if cancel_pending:
+                self._was_cut_off = self._was_cut_off or not self.is_closed
                 self.is_closed = True
                 for pending in list(self._producers):
                     del self._producers[pending]
@@ -178,6 +201,62 @@ class Queue:
     def size(self) -> int:
         """How many elements there are."""
         return self._elements.size
+
+    # What is in it --------------------------------------------------------------------------
+
+    def let_producers_go(self) -> None:
+        """Tells producers that wait for room that they are done.
+
+        What they put in keeps its place among those who wait.
+        """
+        with self._lock:
+            waiting = list(self._producers.items())
+            self._producers.clear()
+            for waiter, request in waiting:
+                self._producers[_Nobody()] = request
+                waiter.complete(_nothing)
+
+    def contents(self) -> Contents:
+        """What is in the queue now; what a consumer has taken that still waits for more is, too."""
+        with self._lock:
+            if self._was_cut_off:
+                raise FailedPreconditionError(
+                    None,
+                    None,
+                    f"{self.kind} {self.name!r} was closed and what was on its way into it was "
+                    "given up, as when a coordinator stops: it cannot be saved any more. Save "
+                    "before coord.request_stop()",
+                )
+            runs = [run for request in self._consumers.values() for run in request.taken]
+            runs += self._elements.runs()
+            pending: list[Outputs | None] = []
+            for request in self._producers.values():
+                pending += [None] if request.run is None else _elements_of([request.run])
+            draw = self._elements.draw
+            draws = None if draw is None else draw.state()
+            return Contents(self.is_closed, draws, _elements_of(runs), pending)
+
+    def replace(self, contents: Contents) -> None:
+        """Has ``contents``, and nothing of what was in it before."""
+        kept = [values for values in (*contents.stored, *contents.pending) if values is not None]
+        for values in kept:
+            self._check_element(values)
+        with self._lock:
+            self.is_closed, self._was_cut_off = contents.is_closed, False
+            if self._elements.draw is not None and contents.draws is not None:
+                self._elements.draw.go_on_from(contents.draws)
+            self._elements.clear()
+            for values in contents.stored:
+                self._elements.add(self._single(values))
+            for request in self._consumers.values():
+                request.taken, request.missing = [], request.wanted
+            waiting = [each for each in self._producers.items() if not isinstance(each[0], _Nobody)]
+            self._producers.clear()
+            for pending in contents.pending:
+                later = self._producers[_Nobody()] = _Request()
+                later.run = None if pending is None else self._single(pending)
+            self._producers.update(waiting)
+            self._advance(None)
 
     # Waiters --------------------------------------------------------------------------------
 
@@ -200,6 +279,11 @@ class Queue:
             for waiting in (self._producers, self._consumers):
                 while waiting:
                     waiting.popitem(last=False)[0].fail(error)
+
+    @property
+    def draws(self) -> bool:
+        """Whether chance decides which element comes next."""
+        return self._elements.draw is not None
 
     @property
     def waiting(self) -> tuple[int, int]:
@@ -319,10 +403,20 @@ class Queue:
         stack = padded_batch if self.pads else batch
         return [stack(runs, i, dtype.np_dtype) for i, dtype in enumerate(self.types)]
 
+    def _single(self, values: Sequence[Any]) -> Run:
+        return Run(self._taken_over(values), SINGLE, 1)
+
     def _taken_over(self, values: Sequence[Any]) -> tuple[Any, ...]:
         return tuple([taken_over(value, self._buffers) for value in values])
 
     # Mistakes -------------------------------------------------------------------------------
+
+    def _check_element(self, values: Sequence[Any]) -> None:
+        self._check_components(values)
+        if self.shapes is not None:
+            for i, (value, dims) in enumerate(zip(values, self.shapes, strict=True)):
+                if np.shape(value) != dims and not compatible_dims(np.shape(value), dims):
+                    raise self._mismatch(i, dims, np.shape(value))
 
     def _check_components(self, values: Sequence[Any]) -> None:
         if len(values) != len(self.types):
@@ -345,6 +439,10 @@ class Queue:
 
 def _unknown(dims: Dims) -> bool:
     return dims is None or None in dims
+
+
+def _elements_of(runs: Sequence[Run]) -> list[Outputs]:
+    return [single.element() for run in runs for single in run.singles()]
 
 
 def _nothing() -> Outputs:

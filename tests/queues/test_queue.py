@@ -155,3 +155,13 @@ def test_components_of_different_length():
         queue.enqueue_many([np.zeros(2, int), np.zeros(3, int)], None)
     with pytest.raises(tf.errors.InvalidArgumentError, match="specified shapes"):
         queue.dequeue_many(2, None)
+
+
+def test_who_waits_for_more_gets_nothing_of_what_was_replaced():
+    queue, other = fifo(capacity=2), fifo(capacity=2)
+    start(queue.enqueue_many, [np.array([1, 2])])
+    taking = start(queue.dequeue_many, 3)
+    start(other.enqueue_many, [np.array([3, 4, 5, 6])])
+    queue.replace(other.contents())
+    assert done(taking) == ([3, 4, 5],)
+    assert done(start(queue.dequeue)) == (6,)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import runnel as tf
-from runnel.graph.errors import CancelledError, OutOfRangeError
+from runnel.graph.errors import CancelledError, FailedPreconditionError, OutOfRangeError
+from runnel.ops.queues.queue_ops import RandomWords
 from runnel.queues.elements import InOrder, Prioritized, Shuffled
 from runnel.queues.queue import Queue
 from tests.queues.told import Told, start
@@ -62,6 +64,25 @@ class Reference:
         else:
             self.consumers.remove(waiting)
             self.put_back(waiting)
+        self.settle()
+
+    def let_go(self) -> None:
+        """Those who put in are done; what they have still to put in is there for nobody."""
+        pending = self.producers
+        self.producers = [Waiting(kind=p.asked["kind"], values=p.values) for p in pending]
+        for one in pending:
+            one.result = ("done", ())
+
+    def forget_who_waits(self) -> None:
+        """Elements that were to be put in are so one by one, those that were taken come back."""
+        self.producers = [
+            Waiting(kind=p.asked["kind"], values=values)
+            for p in self.producers
+            for values in ([[value] for value in p.values] or [[]])
+        ]
+        for waiting in reversed(self.consumers):
+            self.put_back(waiting)
+        self.consumers = []
         self.settle()
 
     def put_back(self, waiting: Waiting) -> None:
@@ -123,6 +144,7 @@ class QueueMachine(RuleBasedStateMachine):
     def begin(self, capacity: int) -> None:
         self.queue, self.reference = self.make(capacity)
         self.pairs: list[tuple[Told, Waiting]] = []
+        self.cut_off = False
 
     def both(self, told: Told, waiting: Waiting) -> None:
         self.pairs.append((told, self.reference.begin(waiting)))
@@ -149,6 +171,7 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: not self.queue.is_closed)
     @rule(at_once=st.booleans())
     def close(self, at_once: bool) -> None:
+        self.cut_off = at_once
         told = start(self.queue.close, at_once)
         self.both(told, Waiting(kind="close now" if at_once else "close"))
 
@@ -163,6 +186,25 @@ class QueueMachine(RuleBasedStateMachine):
             assert self.queue.cancel(pair[0])
             self.reference.cancel(pair[1])
             self.pairs.remove(pair)
+
+    @rule()
+    def let_producers_go(self) -> None:
+        self.queue.let_producers_go()
+        self.reference.let_go()
+
+    @rule()
+    def go_on_elsewhere(self) -> None:
+        """Another queue is given what is in this one; who waits here is forgotten."""
+        if self.cut_off:
+            with pytest.raises(FailedPreconditionError):
+                self.queue.contents()
+            return
+        contents = self.queue.contents()
+        self.queue, made = self.make(self.queue.capacity)
+        self.queue.replace(contents)
+        self.reference.choose = made.choose
+        self.pairs = [pair for pair in self.pairs if pair[0].result() is not None]
+        self.reference.forget_who_waits()
 
     @invariant()
     def they_agree(self) -> None:
@@ -195,8 +237,6 @@ class ShuffleMachine(QueueMachine):
 
     def make(self, capacity: int) -> tuple[Queue, Reference]:
         minimum = capacity // 2
-        rng = np.random.default_rng(capacity)
-        elements = Shuffled(lambda: int(rng.integers(1 << 32)))
         drawn: list[int] = []
 
         class Observed(Shuffled):
@@ -205,7 +245,7 @@ class ShuffleMachine(QueueMachine):
                 drawn.extend(int(run.element()[0]) for run in runs)
                 return runs
 
-        elements = Observed(lambda: int(rng.integers(1 << 32)))
+        elements = Observed(RandomWords(1, capacity))
         queue = Queue("RandomShuffleQueue", "q", capacity, [tf.int64], [()], elements, minimum)
         return queue, Reference(capacity, minimum, lambda present: present.index(drawn.pop(0)))
 

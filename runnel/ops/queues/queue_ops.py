@@ -44,6 +44,7 @@ def denoted(handle: Any, kind: type[R]) -> R:
 # Making queues ----------------------------------------------------------------------------------
 
 Make = Callable[[str, Operation], Queue]
+_makes: dict[str, Make] = {}
 _component_attrs: dict[str, Callable[[Operation], tuple[list[DType], list[Dims] | None]]] = {}
 
 
@@ -81,35 +82,51 @@ def _queue_op(
         is_old = op_name == name
         made.shape((lambda: (2,)) if is_old else (lambda: ()))
         _component_attrs[op_name] = components
+        _makes[op_name] = make
 
         @made.kernel
         def _(xp, *, waiter, operation):
-            return (
-                waiter.resources.handle(
-                    operation,
-                    Queue,
-                    lambda shared: make(shared, operation),
-                    lambda present: _check_shared(present, make("", operation)),
-                ),
-            )
+            return (queue_handle(operation, waiter.resources),)
 
     return made
 
 
+def makes_queue(operation: Operation) -> bool:
+    """Whether ``operation`` gives the handle of a queue that it makes."""
+    return operation.type in _makes
+
+
+def queue_handle(operation: Operation, resources: Any) -> np.ndarray:
+    """The handle of the queue that ``operation`` makes among ``resources``, made if need be."""
+    make = _makes[operation.type]
+    return resources.handle(
+        operation,
+        Queue,
+        lambda shared: make(shared, operation),
+        lambda present: _check_shared(present, make("", operation)),
+    )
+
+
+def described(queue: Queue) -> dict[str, Any]:
+    """What two queues must agree on to be one, in words and numbers."""
+    return {
+        "type": queue.kind,
+        "capacity": queue.capacity,
+        "component types": _names(queue.types),
+        "component shapes": _formatted(queue.shapes),
+        "min_after_dequeue": queue.minimum,
+    }
+
+
 def _check_shared(present: Queue, wanted: Queue) -> None:
-    for what, ours, theirs in (
-        ("type", present.kind, wanted.kind),
-        ("capacity", present.capacity, wanted.capacity),
-        ("component types", _names(present.types), _names(wanted.types)),
-        ("component shapes", _formatted(present.shapes), _formatted(wanted.shapes)),
-        ("min_after_dequeue", present.minimum, wanted.minimum),
-    ):
-        if ours != theirs:
+    theirs = described(wanted)
+    for what, ours in described(present).items():
+        if ours != theirs[what]:
             raise InvalidArgumentError(
                 None,
                 None,
                 f"Shared queue {present.name!r} has {what} {ours} but requested {what} was "
-                f"{theirs}. Give one of them another shared_name",
+                f"{theirs[what]}. Give one of them another shared_name",
             )
 
 
@@ -160,6 +177,11 @@ class RandomWords:
     def __init__(self, seed: int, seed2: int, drawn: int = 0) -> None:
         if seed == 0 and seed2 == 0:
             seed, seed2 = (int.from_bytes(os.urandom(8), "little") for _ in range(2))
+        self.go_on_from([seed, seed2, drawn])
+
+    def go_on_from(self, state: list[int]) -> None:
+        """Goes on where :meth:`state` said that a source stood."""
+        seed, seed2, drawn = state
         self._seeds = (seed, seed2)
         blocks, self._place = divmod(drawn, 4 * _DRAWN_AT_ONCE)
         self._stream = PhiloxStream.from_seeds(seed, seed2).skip(blocks * _DRAWN_AT_ONCE)
