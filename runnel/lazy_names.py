@@ -235,6 +235,7 @@ FAMILIES = (
     "runnel.nn",
     "runnel.ops.checkpoints",
     "runnel.ops.data.collecting_ops",
+    "runnel.ops.data.input_state_ops",
     "runnel.ops.data.iterator_ops",
     "runnel.ops.gather_tree",
     "runnel.ops.image.projective_transform",

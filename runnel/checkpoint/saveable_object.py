@@ -40,6 +40,9 @@ class SaveSpec:
 class SaveableObject:
     """Something that can be saved: subclasses say how it is restored."""
 
+    when_missing = ""
+    """What to tell, and advise, if a checkpoint does not have it."""
+
     def __init__(self, op: Any, specs: Sequence[SaveSpec], name: str) -> None:
         self.op = op
         self.specs = list(specs)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from runnel.gfile import open_binary
-from runnel.graph.errors import InvalidArgumentError, UnimplementedError
+from runnel.graph.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from runnel.graph.message_types import BYTES, INT64, MessageTypes, one
 from runnel.pipelines.files import Lines, Pieces
 from runnel.pipelines.mapping import LOOK_SECONDS
@@ -70,6 +71,8 @@ class ReaderState:
     def _clear(self) -> None:
         self._records: Iterator[Record] | None = None
         self._work = b""
+        self._given = 0
+        """How many records of this file it has given."""
         self._started = 0
         self.finished = 0
         """How many files it has read to their end."""
@@ -91,6 +94,7 @@ class ReaderState:
                     record = next(self._records, None)
                     if record is not None:
                         found.append(record)
+                        self._given += 1
                     if record is None or self._is_single:
                         self._records = None
                         self.finished += 1
@@ -108,7 +112,7 @@ class ReaderState:
             raise InvalidArgumentError(
                 None, None, f"The elements of the queue must be single strings, not {outputs!r}"
             )
-        self._work = np.asarray(outputs[0]).item()
+        self._work, self._given = np.asarray(outputs[0]).item(), 0
         self._started += 1
         try:
             self._records = self._open(self._work)
@@ -165,6 +169,36 @@ class ReaderState:
             self.produced, self._work = found.num_records_produced, found.current_work
             if self._started != self.finished:
                 self._records = self._open(self._work)
+        finally:
+            self._lock.release()
+
+    def position(self, check: Callable[[], None]) -> list[Any]:
+        """Where it stands, whatever it reads: :meth:`serialized` is what TensorFlow can say."""
+        self._acquire(check)
+        try:
+            is_open = self._records is not None
+            return [self._started, self.finished, self.produced, self._work, is_open, self._given]
+        finally:
+            self._lock.release()
+
+    def move_to(self, position: list[Any], check: Callable[[], None]) -> None:
+        """Goes on where another stood; the file that it was in is read up to there."""
+        self._acquire(check)
+        try:
+            self._clear()
+            self._started, self.finished, self.produced, self._work, is_open, given = position
+            if not is_open:
+                return
+            records, self._given = self._open(self._work), given
+            for number in range(given):
+                if next(records, None) is None:
+                    raise DataLossError(
+                        None,
+                        None,
+                        f"{self._work.decode()!r} has {number} records now; {given} had been read "
+                        "of it when the checkpoint was saved: it is another file",
+                    )
+            self._records = records
         finally:
             self._lock.release()
 

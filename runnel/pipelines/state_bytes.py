@@ -1,4 +1,4 @@
-"""Where a traversal stands, as bytes: what a checkpoint holds of an iterator.
+"""Where a traversal stands, as bytes: what a checkpoint holds of an iterator, a queue or a reader.
 
 Values are written one after the other, each a letter for its kind and its content. Nothing that is
 read runs code or is believed: a length beyond what is there is an error.
@@ -36,7 +36,7 @@ def encoded(state: Any) -> bytes:
 def decoded(data: bytes) -> Any:
     """The state that :func:`encoded` wrote; a ``DataLossError`` for anything else."""
     if not data.startswith(_MAGIC):
-        raise DataLossError(None, None, "This is not the saved state of an iterator.")
+        raise DataLossError(None, None, "This is not a saved state of input.")
     try:
         value, end = _Reader(data).value(len(_MAGIC), 0)
     except (ValueError, TypeError, KeyError, IndexError, UnicodeDecodeError) as error:
@@ -47,7 +47,7 @@ def decoded(data: bytes) -> Any:
 
 
 def _damaged(why: str) -> DataLossError:
-    return DataLossError(None, None, f"The saved state of an iterator is damaged: {why}")
+    return DataLossError(None, None, f"The saved state of input is damaged: {why}")
 
 
 def _write(value: Any, out: list[bytes]) -> None:

@@ -94,6 +94,7 @@ from runnel.train.moving_averages import ExponentialMovingAverage
 from runnel.train.optimizer import Optimizer
 from runnel.train.profiler_hook import ProfilerHook
 from runnel.train.progress_hook import ProgressHook
+from runnel.train.queue_checkpoints import checkpoint_input_queues
 from runnel.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
 from runnel.train.rmsprop import RMSPropOptimizer
 from runnel.train.safetensors_export import save_safetensors
@@ -189,6 +190,7 @@ __all__ = [
     "batch",
     "batch_join",
     "checkpoint_exists",
+    "checkpoint_input_queues",
     "cosine_decay",
     "cosine_decay_restarts",
     "create_global_step",

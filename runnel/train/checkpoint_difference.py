@@ -28,7 +28,8 @@ def difference_to(path: str, saveables: Iterable[SaveableObject], reshape: bool)
         for spec in saveable.specs:
             wanted.add(spec.name)
             if not reader.has(spec.name):
-                lines.append(f"  {spec.name}: {spec.dtype.name} is not in the checkpoint")
+                text = f"{spec.dtype.name} is not in the checkpoint{saveable.when_missing}"
+                lines.append(f"  {spec.name}: {text}")
                 continue
             dtype, shape = reader.type_and_shape(spec.name)
             here = None if reshape else _shape_of(saveable, spec)

@@ -13,6 +13,7 @@ from runnel.graph.graph import Graph, get_default_graph
 from runnel.graph.graph_def import strip_default_attributes
 from runnel.graph.import_graph_def import import_graph_def
 from runnel.train.collection_def import add_collections, read_collections
+from runnel.train.queue_checkpoints import SavedQueues
 from runnel.train.reading_order import add_reading_order
 from runnel.train.saver import Saver
 
@@ -182,6 +183,8 @@ def import_meta_graph(
     import_graph_def(graph_def, name=import_scope or "", **kwargs)
     scope = import_scope
     read_collections(found, graph, scope)
+    if any(node.op == "SerializeQueue" for node in graph_def.node):
+        graph.attached(SavedQueues).find(graph, GraphKeys.QUEUE_RUNNERS)
     if found.HasField("saver_def"):
         return Saver.from_proto(found.saver_def, scope)
     if graph.get_collection(GraphKeys.GLOBAL_VARIABLES):

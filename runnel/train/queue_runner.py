@@ -17,6 +17,7 @@ from runnel.graph.graph import Graph, get_default_graph
 from runnel.graph.message_types import INT32, STRING, MessageTypes, many, one
 from runnel.ops.queues.queues import QueueBase
 from runnel.train.coordinator import Coordinator
+from runnel.train.step_gate import StepGate
 from runnel.variables.proto_names import add_scope, strip_scope
 
 logger = logging.getLogger("runnel")
@@ -67,6 +68,7 @@ class QueueRunner:
         # Guards what follows, which several threads of the runner change.
         self._lock = threading.Lock()
         self._running: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._gates: weakref.WeakKeyDictionary[Any, StepGate] = weakref.WeakKeyDictionary()
         self._exceptions: list[BaseException] = []
         if queue_runner_def is not None:
             if queue is not None or enqueue_ops:
@@ -202,14 +204,22 @@ class QueueRunner:
                 thread.start()
         return threads
 
+    def gate(self, sess: Any) -> StepGate:
+        """Where the threads that fill the queue in ``sess`` can be held back between steps."""
+        with self._lock:
+            return self._gates.setdefault(sess, StepGate())
+
     def _fill(self, sess: Any, op: Any, coord: Coordinator | None) -> None:
+        gate = self.gate(sess)
         try:
             fill = sess.make_callable(op)
             while coord is None or not coord.should_stop():
-                fill()
+                with gate:
+                    fill()
         except self._closed_types:
             if self._count_down(sess) == 0:
-                self._try(sess, self._close_op)
+                with gate:
+                    self._try(sess, self._close_op)
             return
         except Exception as error:
             self._count_down(sess)

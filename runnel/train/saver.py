@@ -25,6 +25,7 @@ from runnel.train.checkpoint_state import (
     update_checkpoint_state,
 )
 from runnel.train.described_graph import DescribedGraph
+from runnel.train.queue_checkpoints import input_at_rest
 from runnel.train.saveable import all_saveables, default_saveables
 from runnel.train.saver_graph import V1, V2, SaverGraph
 
@@ -171,7 +172,8 @@ class Saver:
         beside it, unless ``write_meta_graph`` is false. The file ``checkpoint`` of the folder then
         tells that this is the latest (``write_state``), and checkpoints that are no longer to be
         kept are removed. With ``random_streams`` a file beside it says which random numbers come
-        next, where ``sess`` is a session of this process alone; see :meth:`restore`.
+        next, where ``sess`` is a session of this process alone; see :meth:`restore`. It is always
+        there where :func:`checkpoint_input_queues` was called.
         """
         path = self._begin(sess, save_path, global_step, latest_filename)
         if path is None:
@@ -179,10 +181,13 @@ class Saver:
         saver_def, graph = self.saver_def, sess.graph
         saved = graph.get_tensor_by_name(saver_def.save_tensor_name)
         given = graph.get_tensor_by_name(saver_def.filename_tensor_name)
-        with new_checkpoint(path, self._write_version, latest_filename, meta_graph_suffix):
+        with (
+            input_at_rest(sess) as with_input,
+            new_checkpoint(path, self._write_version, latest_filename, meta_graph_suffix),
+        ):
             found = sess.run(saved, {given: path})
             saved_path = found.decode() if isinstance(found, bytes) else str(found)
-            if random_streams:
+            if random_streams or with_input:
                 write_streams(path, _random_streams(sess).positions())
             if write_meta_graph:
                 described = self._described(graph, strip_default_attrs)
@@ -215,9 +220,11 @@ class Saver:
         path = self._begin(sess, save_path, global_step, latest_filename)
         if path is None:
             return BackgroundSave(lambda: None)
-        write = snapshot(sess, self.saver_def.save_tensor_name)
+        with input_at_rest(sess) as with_input:
+            write = snapshot(sess, self.saver_def.save_tensor_name)
+            streams = _random_streams(sess) if random_streams or with_input else None
+            positions = None if streams is None else streams.positions()
         described = self._described(sess.graph) if write_meta_graph else None
-        positions = _random_streams(sess).positions() if random_streams else None
 
         def finish() -> str:
             with new_checkpoint(path, self._write_version, latest_filename, meta_graph_suffix):
@@ -342,15 +349,16 @@ class Saver:
         given = graph.get_tensor_by_name(saver_def.filename_tensor_name)
         restored = graph.get_operation_by_name(saver_def.restore_op_name)
         logger.info("Restoring variables from %s", path)
-        try:
-            sess.run(restored, {given: path})
-        except (errors.NotFoundError, errors.InvalidArgumentError) as error:
-            difference = difference_to(path, self._saveables, self._reshape)
-            if difference:
-                raise type(error)(error.node_def, error.op, difference) from error
-            raise
-        if random_streams:
-            _random_streams(sess).move_to(read_streams(path))
+        with input_at_rest(sess) as with_input:
+            try:
+                sess.run(restored, {given: path})
+            except (errors.NotFoundError, errors.InvalidArgumentError) as error:
+                difference = difference_to(path, self._saveables, self._reshape)
+                if difference:
+                    raise type(error)(error.node_def, error.op, difference) from error
+                raise
+            if random_streams or with_input:
+                _random_streams(sess).move_to(read_streams(path))
 
     def export_meta_graph(self, filename: Any = None, **options: Any) -> Any:
         """The graph, its collections and this as a ``MetaGraphDef``, also written to a file."""

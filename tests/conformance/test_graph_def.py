@@ -66,6 +66,10 @@ NOT_EXCHANGED = {
     "CopyToDeviceDataset": "TensorFlow has functions that call another device in its place",
     "SerializeIterator": "where an iterator stands is written in words of our own",
     "DeserializeIterator": "where an iterator stands is written in words of our own",
+    "SerializeQueue": "checkpoints of TensorFlow's have no queues",
+    "DeserializeQueue": "checkpoints of TensorFlow's have no queues",
+    "SerializeReader": "checkpoints of TensorFlow's have no readers",
+    "DeserializeReader": "checkpoints of TensorFlow's have no readers",
     "WindowDataset": "its elements are datasets: only a function can take them",
     **dict.fromkeys(
         (

@@ -14,6 +14,8 @@ from runnel.graph.signature import REQUIRED
 OWN = {
     "AccumulatorNumDropped",  # TensorFlow's accumulators do not count stale gradients
     "ResourceAccumulatorNumDropped",
+    *("SerializeQueue", "DeserializeQueue"),  # checkpoints of TensorFlow's have no queues
+    *("SerializeReader", "DeserializeReader"),  # nor readers
     "CopyToDeviceDataset",  # TensorFlow's is a generator of calls to another device
     "GatherTree",  # TensorFlow 1.15 has it, in its contrib
     "PythonGeneratorDataset",  # TensorFlow's has graph functions around Python's

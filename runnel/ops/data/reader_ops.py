@@ -30,6 +30,10 @@ def _op(name: str, inputs: str = "", outputs: str = "", attrs: Any = ()) -> Any:
 _WHO = ["container: string = ''", "shared_name: string = ''"]
 
 
+READERS: set[str] = set()
+"""The op types that make readers."""
+
+
 def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
@@ -39,6 +43,7 @@ def _reader_op(
 ) -> Any:
     made = _op(name, outputs="reader_handle: resource", attrs=attrs)
     made.shape(lambda: ())
+    READERS.add(name)
 
     @made.kernel
     def _(xp, *, waiter, operation):
