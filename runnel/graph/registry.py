@@ -167,6 +167,7 @@ class OpDef:
         "has_single_output",
         "takes_reference",
         "has_list_inputs",
+        "kernel_type",
         "_selected",
     )
 
@@ -238,6 +239,9 @@ class OpDef:
         self.takes_reference = bool(self.inputs) and self.inputs[0].is_ref
         self.has_single_output = len(self.outputs) == 1 and not self.outputs[0].is_list
         self.has_list_inputs = any(a.is_list for a in self.inputs)
+        types = (a.name for a in self.attributes.values() if a.kind == "type" and not a.is_list)
+        self.kernel_type: str | None = next(types, None)
+        """The attribute whose value, an element type, selects a kernel."""
         self._selected: dict[tuple[str, DType | None, str], Kernel | None] = {}
 
     def _positions(self, names: tuple[str, ...]) -> tuple[int, ...]:

@@ -204,25 +204,34 @@ def _place_reads(program: Program, parts: Parts, state: StateAccess, devices: in
             for value in node.inputs:
                 if value in reads:
                     users.setdefault(value, set()).add(part)
+    copies: dict[Part, list[Node]] = {}
+    needless: set[Node] = set()
     for value, read in reads.items():
         own = part_of[read]
-        later = {
-            part_of[node]
-            for variable in state.reads(read)
-            for node in writes.get(variable, ())
-            if place[node] > place[read]
-        }
-        last = min((phase for phase, _ in later), default=None)
-        for part in users.get(value, set()) - {own}:
-            # Another part of the phase of a write may need what that gives, and come after it.
-            is_before = last is None or part[0] < last or (part[0] == last and part in later)
-            if is_before and part[0] // 2 % devices == own[0] // 2 % devices:
-                parts[part] = [read, *parts[part]]
-                users[value].discard(part)
+        others = users.get(value, set()) - {own}
+        if others:
+            later = {
+                part_of[node]
+                for variable in state.reads(read)
+                for node in writes.get(variable, ())
+                if place[node] > place[read]
+            }
+            last = min((phase for phase, _ in later), default=None)
+            for part in others:
+                # Another part of the phase of a write may need what that gives, and come after it.
+                is_before = last is None or part[0] < last or (part[0] == last and part in later)
+                if is_before and part[0] // 2 % devices == own[0] // 2 % devices:
+                    copies.setdefault(part, []).append(read)
+                    users[value].discard(part)
         if not users.get(value) and value not in needed:
-            parts[own] = [node for node in parts[own] if node is not read]
-    for part in [part for part, nodes in parts.items() if not nodes]:
-        del parts[part]
+            needless.add(read)
+    for part, nodes in list(parts.items()):
+        kept = [node for node in nodes if node not in needless] if needless else nodes
+        kept = [*reversed(copies.get(part, ())), *kept]
+        if kept:
+            parts[part] = kept
+        else:
+            del parts[part]
 
 
 def _place_constants(program: Program, parts: Parts, constants: dict[int, Node]) -> None:

@@ -114,7 +114,7 @@ class KnownValues:
             and not op_def.allows_uninitialized
             and not self._has_host_types(node, state)
         )
-        if compilable:
+        if compilable and op_def.static_inputs:
             for position in self._flat_static_positions(node):
                 if node.inputs[position] not in self._known:
                     compilable = False
@@ -248,17 +248,19 @@ class KnownValues:
 
     def _has_host_types(self, node: Node, state: StateAccess) -> bool:
         infos = self._infos
-        allowed = self.constants if node.op_def.name in _EXPLAINING else ()
-        return any(
-            infos[value].dtype.base_dtype in _HOST_TYPES
-            and value not in state.variable_of
-            and value not in allowed
-            for value in (*node.inputs, *node.outputs)
-        )
+        for value in (*node.inputs, *node.outputs):
+            if infos[value].dtype.np_dtype.hasobject and value not in state.variable_of:
+                if node.op_def.name not in _EXPLAINING or value not in self.constants:
+                    return True
+        return False
 
     def needed(self, nodes: list[Node]) -> frozenset[int]:
         """The values that must be known to build a compiled segment of ``nodes``."""
-        needed = {value for node in nodes for value in self._static_values(node)}
+        needed: set[int] = set()
+        for node in nodes:
+            op_def = node.op_def
+            if op_def.static_inputs or node in self._needs or op_def.name in RESOURCE_OPS:
+                needed.update(self._static_values(node))
         if needed:
             for node in reversed(nodes):
                 if needed.isdisjoint(node.outputs) or node.op_def.known_from_shapes:
@@ -274,8 +276,8 @@ class KnownValues:
                     for output, position in zip(node.outputs, structure.exits, strict=True):
                         if output in needed:
                             needed.add(node.inputs[position])
-        for node in nodes:
-            needed |= self._inside.get(node, frozenset())
+        if self._inside:
+            needed.update(*(self._inside[node] for node in nodes if node in self._inside))
         return frozenset(needed)
 
 

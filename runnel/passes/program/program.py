@@ -57,11 +57,8 @@ def is_constant(node: Node) -> bool:
 
 def first_type(op_def: OpDef, attrs: dict[str, Any]) -> DType | None:
     """The value of the first type attribute: what selects a kernel."""
-    for attribute in op_def.attributes.values():
-        if attribute.kind == "type" and not attribute.is_list:
-            value = attrs.get(attribute.name)
-            return value if isinstance(value, DType) else None
-    return None
+    value = attrs.get(op_def.kernel_type or "")
+    return value if isinstance(value, DType) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,8 +89,7 @@ class _Reads:
         positions = (*node.op_def.updates, *node.op_def.overwrites)
         new = node
         touches = not self._variable_of.keys().isdisjoint(node.inputs)
-        awaits_moved = any(c in self._moved for c in node.control)
-        if touches or awaits_moved:
+        if touches or (node.control and not self._moved.keys().isdisjoint(node.control)):
             inputs = tuple([self._input(node, i, v, positions) for i, v in enumerate(node.inputs)])
             control = tuple(
                 moved for c in node.control if (moved := self._moved.get(c, c)) is not None

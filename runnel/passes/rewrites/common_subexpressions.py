@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from runnel.graph.dtypes import DType, resource
 from runnel.graph.shapes import TensorShape
 from runnel.passes.program.program import Node, Program
 
 _MAX_CONSTANT_BYTES = 1 << 12
+_PLAIN = frozenset({bool, int, str, bytes, DType, type(None)})
 
 
 def merge_common_subexpressions(program: Program) -> Program:
@@ -20,7 +22,7 @@ def merge_common_subexpressions(program: Program) -> Program:
     nodes: list[Node] = []
     for node in program.nodes:
         changed = replaced and not replaced.keys().isdisjoint(node.inputs)
-        if changed or (moved and any(c in moved for c in node.control)):
+        if changed or (node.control and not moved.keys().isdisjoint(node.control)):
             inputs = tuple([replaced.get(v, v) for v in node.inputs])
             control = tuple([moved.get(c, c) for c in node.control])
             original = node
@@ -44,7 +46,7 @@ def _key(program: Program, node: Node) -> Any:
         return None
     for value in node.inputs:
         dtype = program.infos[value].dtype
-        if dtype.is_ref_dtype or dtype.name == "resource":
+        if dtype.is_ref_dtype or dtype is resource:
             return None  # reading a variable: the moment matters
     attrs = []
     for name, value in node.attrs.items():
@@ -61,6 +63,9 @@ def _key(program: Program, node: Node) -> Any:
 
 def frozen(value: Any) -> Any:
     """Something hashable, equal for values that are the same; None for what is too large."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return kind, value  # 1 and True are equal but not the same
     if isinstance(value, np.ndarray):
         if value.nbytes > _MAX_CONSTANT_BYTES or value.dtype == object:
             return None
@@ -70,5 +75,5 @@ def frozen(value: Any) -> Any:
         return None if None in items else items
     if isinstance(value, TensorShape):
         return ("shape", value._dims)
-    # 0.0 and -0.0, 1 and True are equal but not the same.
+    # Nor are 0.0 and -0.0.
     return (type(value).__name__, repr(value))

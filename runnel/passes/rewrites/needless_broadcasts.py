@@ -15,14 +15,16 @@ from runnel.passes.rewrites.dead_stacks import drop_dead_stacks
 from runnel.passes.rewrites.symbolic_shapes import SymbolicShapes
 from runnel.passes.structure.structured import map_programs, nested_nodes
 
+_REPEATING = frozenset({"Sum", "Reshape"})
+
 
 def drop_needless_broadcasts(program: Program) -> Program:
     """``program``, a whole step, without reshapes that change nothing, and such sums."""
     kinds = {node.op_def.name for node in nested_nodes(program.nodes)}
     if "BroadcastGradientArgs" not in kinds:
         return program
-    program = _Rewriting(SymbolicShapes(program)).rewritten(program)
-    return drop_dead_stacks(_without_dead_code(program))
+    program = _without_dead_code(_Rewriting(SymbolicShapes(program)).rewritten(program))
+    return drop_dead_stacks(program) if "StackPushV2" in kinds else program
 
 
 def _without_dead_code(program: Program) -> Program:
@@ -45,15 +47,17 @@ class _Rewriting:
         moved: dict[Node, Node] = {}
         for node in program.nodes:
             made = node
-            if any(v in same for v in node.inputs) or any(c in moved for c in node.control):
+            changed = same and not same.keys().isdisjoint(node.inputs)
+            if changed or (node.control and not moved.keys().isdisjoint(node.control)):
                 inputs = tuple([same.get(value, value) for value in node.inputs])
                 control = tuple([moved.get(c, c) for c in node.control])
                 made = Node(node.op, node.op_def, inputs, node.outputs, control, node.attrs)
                 moved[node] = made
             nodes.append(made)
-            given = None if node.control else self._repeated(node, producers)
-            if given is not None:
-                same[node.outputs[0]] = same.get(given, given)
+            if node.op_def.name in _REPEATING and not node.control:
+                given = self._repeated(node, producers)
+                if given is not None:
+                    same[node.outputs[0]] = same.get(given, given)
         if not same:
             return program
         fetches = tuple([same.get(value, value) for value in program.fetches])

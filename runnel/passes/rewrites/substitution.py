@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from runnel.graph.apply import output_types
+from runnel.graph.dtypes import resource
 from runnel.graph.registry import get_op_def
 from runnel.graph.shapes import Dims, is_fully_defined
 from runnel.ops.control_flow import ENTERS, EXITS, MERGES, NEXT_ITERATIONS, SWITCHES
@@ -76,8 +77,9 @@ class Rewriter:
             self._current = node
             replacement = None
             made_before = len(self.infos)
-            if len(node.outputs) == 1 and not self._touches_state(node):
-                for rule in self._rules.get(node.op_def.name, ()):
+            rules = self._rules.get(node.op_def.name)
+            if rules and len(node.outputs) == 1 and not self._touches_state(node):
+                for rule in rules:
                     self._looked_at.clear()
                     replacement = rule(self, node)
                     if replacement is not None:
@@ -107,10 +109,14 @@ class Rewriter:
         return node
 
     def _touches_state(self, node: Node) -> bool:
-        return not self._variables.isdisjoint(node.inputs) or any(
-            self.infos[v].dtype.is_ref_dtype or self.infos[v].dtype.name == "resource"
-            for v in node.inputs
-        )
+        if self._variables and not self._variables.isdisjoint(node.inputs):
+            return True
+        infos = self.infos
+        for value in node.inputs:
+            dtype = infos[value].dtype
+            if dtype.is_ref_dtype or dtype is resource:
+                return True
+        return False
 
     def _look_at(self, *nodes: Node) -> None:
         if self._dynamic:

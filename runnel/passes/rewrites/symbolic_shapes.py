@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from runnel.graph.shapes import is_fully_defined
 from runnel.passes.program.program import Node, Program
 from runnel.passes.rewrites.held_values import WRITES, HeldValues, Holder, Scope
 from runnel.passes.rewrites.shape_rules import (
@@ -152,6 +153,9 @@ class SymbolicShapes:
     def _set(self, value: int, sizes: PartlyKnown) -> None:
         """Notes the shape of ``value``; what the static shape knows holds too."""
         static = self._infos[value].dims
+        if static is not None and None not in static:
+            self._sizes[value] = static  # type: ignore[assignment] (no size of it is None)
+            return
         if sizes is None or (static is not None and len(static) != len(sizes)):
             sizes = static
         elif static is not None:
@@ -180,14 +184,23 @@ class SymbolicShapes:
     # Nodes ------------------------------------------------------------------------------------
 
     def _node(self, node: Node) -> None:
-        if any(self._infos[value].dtype.is_ref_dtype for value in node.inputs):
-            self._forget(node)  # the shape of a variable may change from read to read
-            return
+        infos = self._infos
+        for value in node.inputs:
+            if infos[value].dtype.is_ref_dtype:
+                self._forget(node)  # the shape of a variable may change from read to read
+                return
         if len(node.outputs) == 1:
             # Who takes integers that wait for something waits for it too.
             self._tell(node.outputs[0], None if node.control else content_of(self, node))
         if node.op_def.name in WRITES:
             self._put(node)
+        for value in node.outputs:
+            if not is_fully_defined(infos[value].dims):
+                break
+        else:  # no rule knows more
+            for value in node.outputs:
+                self._set(value, None)
+            return
         for value, sizes in zip(node.outputs, shapes_of(self, node), strict=True):
             self._set(value, sizes)
 

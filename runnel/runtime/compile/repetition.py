@@ -285,5 +285,5 @@ def _key(code: Code, instruction: Instruction, written: set[int]) -> Any:
         and value.dtype.kind in "iub"
         and value.size <= _SMALL
     ]
-    parts = (attrs, results, settings, len(instruction.args), _count(instruction))
-    return (node.op_def.name, *map(repr, parts))
+    counts = len(instruction.args), _count(instruction)
+    return node.op_def.name, tuple(attrs), tuple(results), tuple(settings), counts

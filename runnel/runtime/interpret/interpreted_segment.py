@@ -51,9 +51,12 @@ class _Form:
             self.code = keep_rows_apart(code)
             if self.code is not code:
                 self.code = join_row_blocks(join_run_totals(self.code))
-        self.loads = [(task.cell(v), slot, v, node) for v, slot, node in code.loads]
-        self.written = [*(task.cell(v) for v, _ in code.stores), *(c for c, *_ in state.streams)]
-        self.store_slots = [slot for _, slot in code.stores]
+        self.loads, self.written, self.store_slots = state.loads, state.written, state.store_slots
+        if packs is not None:  # other instructions than those that the state is of
+            self.loads = [(task.cell(v), slot, v, node) for v, slot, node in code.loads]
+            cells = [task.cell(v) for v, _ in code.stores]
+            self.written = [*cells, *(cell for cell, *_ in state.streams)]
+            self.store_slots = [slot for _, slot in code.stores]
         loads, stores = ([], []) if packs is None else (packs.loads, packs.stores)
         self.pack_loads = [(task.pack([*map(task.cell, vs)]), slot) for vs, slot in loads]
         self.pack_stores = [(task.pack([*map(task.cell, vs)]), slot) for vs, slot in stores]

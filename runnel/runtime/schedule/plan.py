@@ -101,6 +101,8 @@ class StepPlan:
         self._steps_ahead = steps_ahead
         self._tensor_float_32 = tensor_float_32
         self._runs = 0
+        self._to_optimize: Program | None = None
+        """The step before it is optimized, for when that is done."""
         # One thread prepares the plan again; others run what there is meanwhile.
         self._prepare_lock = threading.Lock()
         # What is compiled at once is optimized at once: it must not be compiled twice.
@@ -112,16 +114,16 @@ class StepPlan:
 
     @collection_paused()
     def _prepare(self) -> None:
-        fetches, targets, feeds, done = self._build
-        program = prune(fetches, targets, feeds, done)
-        if not self._placed:
-            self._placement = self._devices.place(program)
-            self._placed = True
-        swaps = self._devices.default.device_type != "CPU"
-        placement = self._placement
-        spans = None if placement is None else partial(computes_on_several, placement=placement)
-        program = raise_control_flow(program, swaps, self._raises, spans)
-        program = self._rewritten(program)
+        feeds = self._build[2]
+        program = self._to_optimize or self._described()
+        self._to_optimize = None
+        if self._optimizer and self._optimized:
+            program = optimize(program)
+        elif self._optimizer and not _has_structure(program):
+            # Passes make new nodes, but for loops and conditionals, which they change.
+            self._to_optimize = program
+        if self._precision is not None:  # last: passes look for products, not for casts of them
+            program = mixed_precision(program, self._precision)
         access = StateAccess(program)
         schedule = self._schedule(program, access)
         fetched_cells = {
@@ -137,15 +139,17 @@ class StepPlan:
             lockstep = cache(lambda: None)
         self._ready = _Ready(numbers, program.fetches, schedule, fetched_cells, whole, lockstep)
 
-    def _rewritten(self, program: Program) -> Program:
-        program = explicit_reads(program)
-        if self._optimizer:
-            program = rewrite(program)
-            if self._optimized:
-                program = optimize(program)
-        if self._precision is not None:  # last: passes look for products, not for casts of them
-            program = mixed_precision(program, self._precision)
-        return program
+    def _described(self) -> Program:
+        """The step as the graph describes it, with the rewrites that every step gets."""
+        program = prune(*self._build)
+        if not self._placed:
+            self._placement = self._devices.place(program)
+            self._placed = True
+        swaps = self._devices.default.device_type != "CPU"
+        placement = self._placement
+        spans = None if placement is None else partial(computes_on_several, placement=placement)
+        program = explicit_reads(raise_control_flow(program, swaps, self._raises, spans))
+        return rewrite(program) if self._optimizer else program
 
     def _schedule(self, program: Program, access: StateAccess) -> Schedule:
         """The units of ``program``, bound to the state of the task."""
@@ -327,6 +331,10 @@ class StepPlan:
                     raise uninitialized(variable, "it is fetched")
                 require_fits(cell.value, repr(variable.name), variable)
                 values[number] = read(cell.value)
+
+
+def _has_structure(program: Program) -> bool:
+    return any(structure_of(node) is not None for node in program.nodes)
 
 
 def to_caller(value: Any) -> Any:

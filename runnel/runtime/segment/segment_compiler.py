@@ -16,7 +16,6 @@ from runnel.graph.operation import Operation
 from runnel.ops.sampling.philox import STREAM_WORDS
 from runnel.passes.clusters.cluster import Segment
 from runnel.passes.program.program import Node, Program
-from runnel.passes.structure.structured import nested_nodes
 from runnel.runtime.devices.device_memory import require_memory
 from runnel.runtime.devices.devices import xla_device
 from runnel.runtime.interpret.code import Code, TracedCall
@@ -34,7 +33,7 @@ _LARGE = 150
 
 
 class SegmentCompiler:
-    """Compiles a segment for a type of device; ``lower()`` gives its code for that.
+    """Compiles a segment of ``count`` nodes for a type of device; ``lower()`` gives its code.
 
     ``is_whole`` says that it is a whole step, ``tensor_float_32`` whether a GPU may multiply
     float32 in tf32, ``device_error(error)`` what a device did wrong.
@@ -44,6 +43,7 @@ class SegmentCompiler:
         self,
         program: Program,
         segment: Segment,
+        count: int,
         device: str,
         lower: Callable[[], Code],
         is_whole: bool,
@@ -57,12 +57,12 @@ class SegmentCompiler:
         self._tensor_float_32 = tensor_float_32
         self._device_error = device_error
         self._repetitions: list[Repetition] | None = None
-        self._count = sum(1 for _ in nested_nodes(segment.nodes))
+        self._count = count
         self.expected_count = self._count
         """The nodes that XLA will see, as far as is known: of equal blocks it sees one."""
         if self._count >= _LARGE:
             infos = program.infos
-            kinds = {(n.op_def, *(infos[v].dims for v in n.outputs)) for n in segment.nodes}
+            kinds = {(n.op_def, *[infos[v].dims for v in n.outputs]) for n in segment.nodes}
             self.expected_count = len(kinds)
 
     @cached_property

@@ -118,9 +118,11 @@ class SegmentRunner:
         self._mode = mode if segment.compilable else NEVER
         if self._device == "CPU" and not compiles_for_host():
             self._mode = NEVER
+        nodes = [*nested_nodes(segment.nodes)]
         self._compiler = SegmentCompiler(
             program,
             segment,
+            len(nodes),
             self._device,
             partial(self._lowered, COMPILED),
             is_whole,
@@ -164,14 +166,13 @@ class SegmentRunner:
         self._row_cells = [task.cell(variable) for variable in updated_by_rows(self._code)]
         self._tables = list(self._row_cells)
         self._only_updates = not is_whole and not any(
-            node.op_def.heavy or node.op_def.name.startswith(_PRODUCTS)
-            for node in nested_nodes(segment.nodes)
+            node.op_def.heavy or node.op_def.name.startswith(_PRODUCTS) for node in nodes
         )
         self._has_branches = any(structure_of(node) is not None for node in segment.nodes)
         self._may_lack_value = self._has_branches or bool(state.optional)
         loads = [(cell, variable) for cell, _, variable, _ in state.loads]
         self._variants = Variants(program, segment, loads, task)
-        self.is_heavy = any(_is_interpreted_badly(node) for node in nested_nodes(segment.nodes))
+        self.is_heavy = any(map(_is_interpreted_badly, nodes))
         """Whether it is compiled at once because the interpreter would take forever."""
         self._spare = SpareBuffers()
         self._borrows = borrows
