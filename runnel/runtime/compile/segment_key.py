@@ -39,6 +39,8 @@ from runnel.runtime.interpret.code import Code, Instruction, TracedCall
 _FORM = "1"
 """Another where the meaning of a description changes."""
 _MADE_WITH = ("numpy", "ml_dtypes", "scipy", "opt_einsum")
+_SMALL_BYTES = 32
+"""Of an array that is itself no longer than a checksum."""
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes})
 
 
@@ -102,7 +104,13 @@ def _native(*environment: str) -> list[str]:
 
 
 def _array_type(value: Any) -> Any:
-    return None if value is None else (tuple(map(int, np.shape(value))), np.dtype(value.dtype).name)
+    return None if value is None else (tuple(map(int, np.shape(value))), _name(value.dtype))
+
+
+@cache
+def _name(dtype: Any) -> str:
+    """The name of a NumPy type, which NumPy puts together anew each time."""
+    return np.dtype(dtype).name
 
 
 class _Description:
@@ -114,7 +122,6 @@ class _Description:
         self._passed = frozenset(passed)
         self._operations: dict[Operation, int] = {}
         self._own: dict[OpDef, bool] = {}
-        self._infos: dict[ValueInfo, Any] = {}
 
     def of(self, value: Any) -> Any:
         """The description of anything that is known here."""
@@ -136,10 +143,12 @@ class _Description:
             raise Indescribable(f"an array of {dtype}")
         if dtype.hasobject:  # of strings
             content = self._list(np.asarray(value).ravel().tolist())
+        elif value.nbytes <= _SMALL_BYTES:
+            content = value.tobytes()
         else:
             flat: Any = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
             content = hashlib.sha256(flat).digest()
-        return "array", type(value).__name__, dtype.name, value.shape, content
+        return "array", type(value).__name__, _name(dtype), value.shape, content
 
     def _list(self, value: Sequence[Any]) -> Any:
         return [self.of(item) for item in value]
@@ -157,11 +166,7 @@ class _Description:
         return "shape", self.of(value._dims)
 
     def _info(self, value: ValueInfo) -> Any:
-        found = self._infos.get(value)
-        if found is None:
-            found = "info", value.dtype.name, self.of(value.dims), value.optional
-            self._infos[value] = found
-        return found
+        return "info", value.dtype.name, value.dims, value.optional
 
     def _operation(self, value: Operation) -> Any:
         """A variable, or what draws from a stream: its number, and at first what is declared."""
@@ -204,10 +209,10 @@ class _Description:
         if type(call) is not TracedCall:
             raise Indescribable(f"a call by {type(call).__name__}")
         return (
-            *(call.device, self.of(call.assigned_dims), call.must_know),
-            self._list(call.outputs),
-            self._list(call.inside),
-            self.of(call.counters),
+            *(call.device, call.assigned_dims, call.must_know),
+            [self._info(info) for info in call.outputs],
+            [self._code(code) for code in call.inside],
+            None if call.counters is None else self._counters(call.counters),
         )
 
     def _node(self, node: Node) -> Any:
@@ -218,8 +223,11 @@ class _Description:
             own = self._own[op_def] = is_structure or _is_own(op_def)
         if not own:
             raise Indescribable(f"the operation {op_def.name}")
-        dims = [] if is_structure else [self.of(tensor.dims) for tensor in node.op.outputs]
-        attrs = [(name, self.of(value)) for name, value in node.attrs.items()]
+        dims = [] if is_structure else [tensor.dims for tensor in node.op.outputs]
+        attrs = [
+            (name, value if type(value) in _PLAIN else self.of(value))
+            for name, value in node.attrs.items()
+        ]
         return op_def.name, op_def.stateful, len(node.inputs), len(node.outputs), attrs, dims
 
     def _loop(self, loop: Loop) -> Any:
