@@ -1,1 +1,1 @@
-"""Code in C++ that XLA calls: optional, compiled on the user's machine when it is first needed."""
+"""Optional code in C++, compiled with the package or when it is first needed: kernels, input."""

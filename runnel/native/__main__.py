@@ -1,8 +1,9 @@
-"""``python -m runnel.native``: what convolutions on this CPU are computed by."""
+"""``python -m runnel.native``: what computes convolutions on this CPU, and reads input."""
 
 from __future__ import annotations
 
-from runnel.native.onednn import explanation
+from runnel.native import input_library, onednn
 
 if __name__ == "__main__":
-    print(explanation())
+    print(onednn.explanation())
+    print(input_library.explanation())

@@ -1,17 +1,20 @@
-"""The library of kernels: what it is made of, and its name.
+"""The libraries of native code: what they are made of, and their names.
 
-The package carries it where it could be built when the package was (``setup.py``); elsewhere it is
-built on the user's machine. Nothing of runnel is imported here, for the first.
+One has the kernels that XLA calls; the other reads input, and needs nothing but a compiler. The
+package carries them where they could be built when the package was (``setup.py``); elsewhere they
+are built on the user's machine. Nothing of runnel is imported here, for the first.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
 SOURCES = [FOLDER / name for name in ("convolution.cpp", "channel_sums.cpp")]
+INPUT_SOURCES = [FOLDER / name for name in ("record_scan.cpp", "example_parse.cpp")]
 
 
 def options(jax_include: Path, onednn_include: Path, libraries: Path) -> list[str]:
@@ -38,7 +41,21 @@ def packaged(folder: Path, interface: str = "*") -> list[Path]:
 
 def packaged_name(interface: str) -> str:
     """The name of the library in the package: another source or interface has another."""
+    return f"kernels-{_digest(SOURCES)}-{interface}.so"
+
+
+def packaged_input(folder: Path) -> list[Path]:
+    """The library in ``folder`` that reads input, if it was made of today's sources."""
+    return sorted(folder.glob(packaged_input_name()))
+
+
+def packaged_input_name() -> str:
+    """The name of the library in the package that reads input."""
+    return f"input-{_digest(INPUT_SOURCES)}.so"
+
+
+def _digest(sources: Sequence[Path]) -> str:
     digest = hashlib.sha256()
-    for path in (*SOURCES, *sorted(FOLDER.glob("*.h"))):
+    for path in (*sources, *sorted(FOLDER.glob("*.h"))):
         digest.update(path.read_bytes())
-    return f"kernels-{digest.hexdigest()[:16]}-{interface}.so"
+    return digest.hexdigest()[:16]

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator
 from typing import Any
 
-from runnel.checkpoint.checksum import MASK_DELTA, extending, masked
+from runnel.checkpoint.checksum import masked
 from runnel.gfile import open_binary
 from runnel.graph import errors
 from runnel.records.compression import Inflated, TFRecordOptions
 from runnel.records.framing import FOOTER, HEADER
+from runnel.records.scanning import checksum_of, records_in
 
 _CHUNK = 1 << 18
 """How many bytes are read at least, and"""
 _PIECE = 1 << 24
 """at most at a time."""
+_LARGE = 1 << 16
+"""From how many bytes on a record is read by itself, to where it stays."""
 
 
 class RecordReader:
@@ -35,20 +39,32 @@ class RecordReader:
         self._path = os.fspath(path)
         file = open_binary(self._path)
         kind = TFRecordOptions.get_compression_type_string(compression)
-        self._file: Any = Inflated(file, kind) if kind else file
-        self._reads_into = hasattr(self._file, "readinto")
+        if kind:
+            self._file: Any = Inflated(file, kind)
+        else:
+            # Large pieces need no further buffer, which would hold what the file once had.
+            self._file = file.detach() if isinstance(file, io.BufferedReader) else file
+        self._position: int | None = 0
+        """Where the file stands; None where that is not known."""
         self.offset = 0
         """Where the next record begins."""
-        self._buffer = bytearray()
-        self._buffer_at, self._filled = 0, 0
-        """Where the buffer stands in what the file holds, and how many of its bytes count."""
-        self._checksum = extending()
+        self._again()
+
+    def _again(self) -> None:
+        """Has the next call read from the file what it reads."""
+        self._content, self._content_at = b"", self.offset
+        """A piece of what the file holds, and where it stands there."""
+        self._records: list[bytes] = []
+        self._ends: list[int] = []
+        """The records that were found in the piece, and where they end."""
+        self._given = 0
+        """How many of them have been given."""
 
     def __iter__(self) -> Iterator[bytes]:
         return self
 
     def __next__(self) -> bytes:
-        found = self.block(1)
+        found = self._taken(1) or self.block(1)
         if not found:
             raise StopIteration
         return found[0]
@@ -58,97 +74,84 @@ class RecordReader:
 
         Records before one that is damaged are given first.
         """
-        found = self._buffered(most)
-        if found:
-            return found
-        # The next record is not whole in the buffer, or it is damaged.
+        if self._given < len(self._records) or self._find_more():
+            return self._taken(most)
+        # The next record is not whole in the piece, or it is damaged.
         have = self._require(HEADER.size)
         if not have and self._unreadable is None:
             return []
         if have < HEADER.size:
             raise self._truncated()
-        begin = self.offset - self._buffer_at
-        length, checksum = HEADER.unpack_from(self._buffer, begin)
-        if masked(self._checksum(0, bytes(self._buffer[begin : begin + 8]))) != checksum:
+        begin = self.offset - self._content_at
+        length, checksum = HEADER.unpack_from(self._content, begin)
+        if masked(checksum_of(self._content[begin : begin + 8])) != checksum:
             raise self._damaged("the checksum of its length does not match")
         whole = HEADER.size + length + FOOTER.size
+        if length >= _LARGE and have < whole:
+            return [self._large(begin + HEADER.size, length)]
         if self._require(whole) < whole:
             raise self._truncated()
-        found = self._buffered(most)
-        if not found:
+        if not self._find_more():
             raise self._damaged("the checksum of its data does not match")
+        return self._taken(most)
+
+    def _taken(self, most: int) -> list[bytes]:
+        """The next of the records that were found, at most so many."""
+        found = self._records[self._given : self._given + most]
+        if found:
+            self._given += len(found)
+            self.offset = self._content_at + self._ends[self._given - 1]
         return found
 
-    def _buffered(self, most: int) -> list[bytes]:
-        """The records that are whole and sound in the buffer from here on, at most so many."""
-        with memoryview(self._buffer) as view:
-            return self._in_view(view, most)
-
-    def _in_view(self, buffer: memoryview, most: int) -> list[bytes]:
-        found: list[bytes] = []
-        filled, checksum = self._filled, self._checksum
-        unpack, footer = HEADER.unpack_from, FOOTER.unpack_from
-        at = self.offset - self._buffer_at
-        while len(found) < most and at + 16 <= filled:
-            length, stored = unpack(buffer, at)
-            end = at + 12 + length
-            if end + 4 > filled:
-                break
-            # masked() and its calls, written out: this is where the time of small records goes.
-            crc = checksum(0, bytes(buffer[at : at + 8]))
-            if ((crc >> 15 | crc << 17) + MASK_DELTA) & 0xFFFFFFFF != stored:
-                break
-            data = bytes(buffer[at + 12 : end])
-            crc = checksum(0, data)
-            if ((crc >> 15 | crc << 17) + MASK_DELTA) & 0xFFFFFFFF != footer(buffer, end)[0]:
-                break
-            found.append(data)
-            at = end + 4
-        self.offset = self._buffer_at + at
-        return found
+    def _find_more(self) -> bool:
+        """Finds records in the piece, from here on; whether there are any."""
+        begin = self.offset - self._content_at
+        self._records, self._ends = records_in(self._content, begin)
+        self._given = 0
+        return bool(self._records)
 
     def _require(self, count: int) -> int:
-        """Has ``count`` bytes from here on in the buffer, or fewer at the file's end; how many."""
-        have = self._buffer_at + self._filled - self.offset
+        """Has ``count`` bytes from here on in the piece, or fewer at the file's end; how many."""
+        have = len(self._content) - (self.offset - self._content_at)
         if have < count:
-            try:
-                have = self._fill(max(have, 0), count)
-            except OSError as error:
-                raise errors.UnknownError(None, None, f"{self._path}: {error}") from error
+            kept = self._content[self.offset - self._content_at :]
+            read = self._read(self.offset + have, max(count, _CHUNK) - have)
+            self._content, self._content_at = kept + read if kept else read, self.offset
+            have = len(self._content)
         return have
 
-    def _fill(self, kept: int, count: int) -> int:
-        """Reads on, behind the ``kept`` bytes from here on, until there are ``count``."""
-        begin = self.offset - self._buffer_at
-        old = self._buffer
-        wanted = max(count, _CHUNK)
-        if len(old) < min(wanted, _PIECE):
-            self._buffer = bytearray(min(wanted, _PIECE))
-        self._buffer[:kept] = old[begin : begin + kept]
-        self._buffer_at, self._filled = self.offset, kept
-        self._file.seek(self.offset + kept)
-        while self._filled < count or self._filled < min(wanted, len(self._buffer)):
-            if self._filled == len(self._buffer):
-                # By and by: a length may be anything that its checksum confirms.
-                self._buffer.extend(bytes(min(wanted - self._filled, _PIECE)))
-            room = min(wanted, len(self._buffer)) - self._filled
-            read = self._read_into(self._filled, room)
-            if not read:
-                break
-            self._filled += read
-        return self._filled
+    def _large(self, begin: int, length: int) -> bytes:
+        """The next record, of which the data begin at ``begin`` in the piece but are not whole."""
+        data, end = self._content[begin : begin + length], self.offset + HEADER.size + length
+        read = self._read(end - length + len(data), length - len(data))
+        data = data + read if data else read
+        # What follows is the header of the next record: that one may be large, too.
+        behind = self._read(end, FOOTER.size + HEADER.size) if len(data) == length else b""
+        if len(behind) < FOOTER.size:
+            raise self._truncated()
+        if masked(checksum_of(data)) != FOOTER.unpack_from(behind)[0]:
+            raise self._damaged("the checksum of its data does not match")
+        self.offset = end + FOOTER.size
+        self._again()
+        self._content = behind[FOOTER.size :]
+        return data
 
-    def _read_into(self, at: int, room: int) -> int:
-        if self._reads_into:
-            with memoryview(self._buffer) as view:
-                return self._file.readinto(view[at : at + room]) or 0
-        piece = self._file.read(room)
-        self._buffer[at : at + len(piece)] = piece
-        return len(piece)
-
-    def _again(self) -> None:
-        """Has the next call read from the file what it reads."""
-        self._buffer_at, self._filled = self.offset, 0
+    def _read(self, at: int, count: int) -> bytes:
+        """Bytes of what the file holds, from ``at`` on: ``count``, or fewer at its end."""
+        pieces: list[bytes] = []
+        position, self._position = self._position, None
+        try:
+            if position != at:
+                self._file.seek(at)
+            # By and by: a length may be anything that its checksum confirms.
+            while count and (piece := self._file.read(min(count, _PIECE))):
+                pieces.append(piece)
+                at += len(piece)
+                count -= len(piece)
+        except OSError as error:
+            raise errors.UnknownError(None, None, f"{self._path}: {error}") from error
+        self._position = at
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     @property
     def _unreadable(self) -> str | None:

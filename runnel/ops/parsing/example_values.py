@@ -11,8 +11,10 @@ from runnel.graph import dtypes
 from runnel.graph.dtypes import DType
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.shapes import TensorShape
+from runnel.native.input_library import input_library
 from runnel.ops.parsing.example_bytes import AnotherType
 from runnel.ops.parsing.example_layout import Group, whole_group
+from runnel.ops.parsing.example_native import NativeExamples
 from runnel.ops.parsing.example_template import AlikeExamples
 from runnel.ops.parsing.example_waves import ExampleWaves
 
@@ -76,14 +78,22 @@ def in_features(features: Mapping[str, Any], key: str, dtype: DType, name: str) 
 
 
 class Examples:
-    """The features of serialized ``Example`` messages, by their keys."""
+    """The features of serialized ``Example`` messages, by their keys; those of ``keys`` only."""
 
-    def __init__(self, kind: Any, contents: list[bytes], names: list[str]) -> None:
+    def __init__(
+        self, kind: Any, contents: list[bytes], names: list[str], keys: Iterable[str]
+    ) -> None:
         self._kind, self._contents, self._names = kind, contents, names
         self._others: dict[int, Any] = {}
-        self._group = whole_group(contents)
-        self._together: AlikeExamples | ExampleWaves | None = None
+        self._together: NativeExamples | AlikeExamples | ExampleWaves | None = None
+        library = input_library()
+        self._group = whole_group(contents) if library is None else None
         if self._group is not None:
+            return
+        if library is not None and contents:
+            self._together = native = NativeExamples(library, contents, keys)
+            if not native.usual.all():
+                self._leave(np.flatnonzero(~native.usual).tolist())
             return
         if len(contents) < _SEVERAL:
             self._leave(range(len(contents)))
@@ -117,7 +127,9 @@ class Examples:
         values = group.values(key)
         return Column(values.reshape(-1), np.full(count, values.shape[1]))
 
-    def _of_several(self, together: AlikeExamples | ExampleWaves, key: str, dtype: DType) -> Column:
+    def _of_several(
+        self, together: NativeExamples | AlikeExamples | ExampleWaves, key: str, dtype: DType
+    ) -> Column:
         try:
             values, counts = together.column(key, dtype)
         except AnotherType as mistake:

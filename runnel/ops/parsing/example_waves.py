@@ -203,8 +203,8 @@ class ExampleWaves:
             at = at + going
             going &= byte >= 128
             shift += 7
-        # What is not a length, or longer than all there is, fits nowhere.
-        value[going | (value > len(self._bytes))] = len(self._bytes)
+        # What is not a length, or cut, or longer than all there is, fits nowhere.
+        value[going | (at > self._last) | (value > len(self._bytes))] = len(self._bytes)
         return value, np.minimum(at, self._last)
 
     # Values -----------------------------------------------------------------------------------

@@ -134,11 +134,12 @@ def _(
 
     contents = np.asarray(serialized, object).tolist()
     called = example_names(names, len(contents))
+    sparse_names, dense_names = texts(sparse_keys), texts(dense_keys)
     sparse, dense = parsed_features(
-        Examples(Example, contents, called).column,
+        Examples(Example, contents, called, [*sparse_names, *dense_names]).column,
         called,
-        list(zip(texts(sparse_keys), sparse_types, strict=True)),
-        list(zip(texts(dense_keys), Tdense, dense_shapes, defaults, strict=True)),
+        list(zip(sparse_names, sparse_types, strict=True)),
+        list(zip(dense_names, Tdense, dense_shapes, defaults, strict=True)),
     )
     return [*by_part(sparse), *dense]
 
@@ -167,12 +168,13 @@ def _(
 ):
     from runnel.records.example_protos import Example
 
-    names = ["<unknown>"]
+    names, contents = ["<unknown>"], [np.asarray(serialized).item()]
+    sparse_names, dense_names = texts(sparse_keys), texts(dense_keys)
     sparse, dense = parsed_features(
-        Examples(Example, [np.asarray(serialized).item()], names).column,
+        Examples(Example, contents, names, [*sparse_names, *dense_names]).column,
         names,
-        list(zip(texts(sparse_keys), sparse_types, strict=True)),
-        list(zip(texts(dense_keys), Tdense, dense_shapes, defaults, strict=True)),
+        list(zip(sparse_names, sparse_types, strict=True)),
+        list(zip(dense_names, Tdense, dense_shapes, defaults, strict=True)),
     )
     sparse, dense = without_batch(sparse, dense)
     return [*by_part(sparse), *[np.asarray(array, t.np_dtype) for array, t in zip(dense, Tdense)]]
@@ -186,18 +188,17 @@ def parsed_together(contents: list[bytes], defaults: list[Any], attrs: dict[str,
     from runnel.records.example_protos import Example
 
     names = ["<unknown>"] * len(contents)
-    column = Examples(Example, contents, names).column
+    sparse_names, dense_names = texts(attrs["sparse_keys"]), texts(attrs["dense_keys"])
+    column = Examples(Example, contents, names, [*sparse_names, *dense_names]).column
     sparse: list[list[list[np.ndarray]]] = [[], [], []]
-    for key, dtype in zip(texts(attrs["sparse_keys"]), attrs["sparse_types"], strict=True):
+    for key, dtype in zip(sparse_names, attrs["sparse_types"], strict=True):
         found = column(key, dtype)
         sizes = np.maximum(found.counts, 0)
         values = np.split(found.flat, np.cumsum(sizes)[:-1])
         sparse[0].append([np.arange(size)[:, None] for size in sizes.tolist()])
         sparse[1].append(values)
         sparse[2].append([np.array([size]) for size in sizes.tolist()])
-    kinds = zip(
-        texts(attrs["dense_keys"]), attrs["Tdense"], attrs["dense_shapes"], defaults, strict=True
-    )
+    kinds = zip(dense_names, attrs["Tdense"], attrs["dense_shapes"], defaults, strict=True)
     dense = []
     for key, dtype, shape, default in kinds:
         if None in shape.as_list():
