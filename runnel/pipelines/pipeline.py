@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from runnel.graph.errors import InvalidArgumentError, UnimplementedError
+from runnel.memory import keep_some_freed_memory
 from runnel.pipelines.watching import INPUT_TIMES
 
 Element = list[Any]
@@ -62,6 +63,8 @@ class PipelineRun:
     """One use of a pipeline: what the traversals in it share."""
 
     def __init__(self, check: Callable[[], None] | None = None) -> None:
+        # Elements come and go, and are often large: their memory serves the next ones.
+        keep_some_freed_memory()
         self.check: Callable[[], None] = check or (lambda: None)
         """Raises an error when whoever asks for elements has to stop."""
 
