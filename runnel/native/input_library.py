@@ -1,4 +1,4 @@
-"""The library that reads input: records out of files, features out of examples.
+"""The library that reads input: records out of files, features out of examples, images resized.
 
 The package carries it where there was a C++ compiler when it was built; elsewhere it is compiled
 when the first record or example is read, which takes a second or two, once for a user and a
@@ -25,6 +25,7 @@ _SIGNATURES = {
     "runnel_scan_records": (ctypes.c_int64, "bnnna"),
     "runnel_find_features": (None, "banbanaaaaaa"),
     "runnel_read_values": (None, "baaanta"),
+    "runnel_resize_bilinear": (None, "annnnnaaanaaanna"),
 }
 """What each function gives and takes: bytes, a number, the address of an array, a tag."""
 _KINDS = {"b": ctypes.c_char_p, "n": ctypes.c_int64, "a": ctypes.c_void_p, "t": ctypes.c_uint8}

@@ -14,7 +14,9 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 SOURCES = [FOLDER / name for name in ("convolution.cpp", "channel_sums.cpp")]
-INPUT_SOURCES = [FOLDER / name for name in ("record_scan.cpp", "example_parse.cpp")]
+INPUT_SOURCES = [
+    FOLDER / name for name in ("record_scan.cpp", "example_parse.cpp", "bilinear_resize.cpp")
+]
 
 
 def options(jax_include: Path, onednn_include: Path, libraries: Path) -> list[str]:

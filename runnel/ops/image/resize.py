@@ -19,6 +19,7 @@ from runnel.graph.registry import OpDef, register_op
 from runnel.graph.shapes import Dims, format_dims
 from runnel.ops.array_shape import shape as shape_of
 from runnel.ops.half_precision import narrow
+from runnel.ops.image.native_resize import resized_natively
 from runnel.ops.image.pixel_grid import PixelGrid
 
 PIXELS = "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}"
@@ -106,7 +107,11 @@ def _(xp, images, size, *, align_corners, half_pixel_centers):
 @resize_bilinear_op.kernel
 def _(xp, images, size, *, align_corners, half_pixel_centers):
     rows, columns = _grids(images, size, align_corners, half_pixel_centers)
-    if rows.count < rows.size:  # first the axis that leaves less to do
+    rows_first = rows.count < rows.size  # the axis that leaves less to do
+    native = resized_natively(images, rows, columns, rows_first) if xp is np else None
+    if native is not None:
+        return native
+    if rows_first:
         between = _between(xp, images, rows, 1)
         return _between(xp, between, columns, 2).astype(np.float32, copy=False)
     between = _between(xp, _between(xp, images, columns, 2), rows, 1)
