@@ -28,6 +28,8 @@ from runnel.pipelines.pipeline import (
 
 _WORTH_A_THREAD = 0.002
 """From how many seconds of work on, it is worth to be shared between threads."""
+_IN_LINE = 2
+"""How many elements there are for each thread: the one it works on, and the next."""
 LOOK_SECONDS = 0.02
 """For how long to wait for another thread before looking whether to go on."""
 
@@ -158,7 +160,7 @@ class _ParallelMapping(Rowwise):
         """How long a thread took for an element, when it was last seen."""
 
     def next(self) -> Any:
-        while not self._ended and len(self._started) < self._calls:
+        while not self._ended and len(self._started) < _IN_LINE * self._calls:
             element = self._drawn()
             if element is END:
                 self._ended = True
