@@ -105,7 +105,9 @@ def test_wide_and_deep(tmp_path):
     made = tf.estimator.DNNLinearCombinedClassifier(
         config=config(tmp_path),
         linear_feature_columns=[kinds(), fc.crossed_column(["kind", signs], 20)],
+        linear_optimizer=tf.train.FtrlOptimizer(0.2),
         dnn_feature_columns=numbers(),
+        dnn_optimizer=tf.train.AdagradOptimizer(0.05),
         dnn_hidden_units=[8],
         n_classes=3,
     )
@@ -118,6 +120,30 @@ def test_wide_and_deep(tmp_path):
         str(tmp_path / "export"), tf.estimator.export.build_parsing_serving_input_receiver_fn(spec)
     )
     assert tf.saved_model.contains_saved_model(path)
+
+
+@pytest.mark.parametrize(
+    ("part", "combined", "rate"),
+    [("linear", False, 0.2), ("linear", True, 0.005), ("dnn", False, 0.05), ("dnn", True, 0.001)],
+)
+def test_an_optimizer_that_is_named_has_the_rate_of_tensorflow(tmp_path, part, combined, rate):
+    column = [fc.numeric_column("a")]
+    if combined:
+        dnn = {"dnn_hidden_units": [2]} if part == "dnn" else {}
+        given = {f"{part}_feature_columns": column, f"{part}_optimizer": "SGD", **dnn}
+        made = tf.estimator.DNNLinearCombinedRegressor(config=config(tmp_path), **given)
+    elif part == "linear":
+        made = tf.estimator.LinearRegressor(column, optimizer="SGD", config=config(tmp_path))
+    else:
+        made = tf.estimator.DNNRegressor([2], column, optimizer="SGD", config=config(tmp_path))
+    # Of a feature that is 0, every model makes 0: the loss 3 ** 2 has the derivative -6 there.
+    features = {"a": np.zeros(1, np.float32)}
+    labels = np.full(1, 3.0, np.float32)
+    made.train(
+        tf.estimator.inputs.numpy_input_fn(features, labels, 1, None, shuffle=False), steps=1
+    )
+    bias = "linear/linear_model/bias_weights" if part == "linear" else "dnn/logits/bias"
+    np.testing.assert_allclose(made.get_variable_value(bias), [6 * rate], rtol=1e-5)
 
 
 def test_examples_count_as_much_as_their_weights_say(tmp_path):

@@ -7,6 +7,10 @@ from typing import Any
 
 from runnel.estimator.canned.heads import Head, RegressionHead, class_head
 from runnel.estimator.canned.model_functions import (
+    COMBINED_DNN_LEARNING_RATE,
+    COMBINED_LINEAR_LEARNING_RATE,
+    DNN_LEARNING_RATE,
+    LINEAR_LEARNING_RATE,
     build,
     linear_learning_rate,
 )
@@ -33,14 +37,20 @@ class _Canned(Estimator):
         super().__init__(model_fn, model_dir, config, warm_start_from=warm_start_from)
 
 
-def _linear_part(columns: Any, optimizer: Any, partitioner: Any, combiner: str) -> dict[str, Any]:
+def _linear_part(
+    columns: Any,
+    optimizer: Any,
+    partitioner: Any,
+    combiner: str,
+    rate: float = LINEAR_LEARNING_RATE,
+) -> dict[str, Any]:
     given = list(columns)
     if not given:
         raise ValueError("feature_columns must not be empty.")
     return {
         "columns": given,
         "optimizer": optimizer,
-        "learning_rate": linear_learning_rate(given),
+        "learning_rate": linear_learning_rate(given, rate),
         "partitioner": partitioner,
         "combiner": combiner,
     }
@@ -54,11 +64,13 @@ def _dnn_part(
     dropout: float | None,
     batch_norm: bool,
     partitioner: Any,
+    rate: float = DNN_LEARNING_RATE,
 ) -> dict[str, Any]:
     return {
         "columns": list(columns),
         "hidden_units": list(hidden_units),
         "optimizer": optimizer,
+        "learning_rate": rate,
         "activation_fn": activation_fn,
         "dropout": dropout,
         "batch_norm": batch_norm,
@@ -196,10 +208,14 @@ def _both_parts(
         if not units:
             raise ValueError("dnn_hidden_units must be defined when dnn_feature_columns is given")
         parts["dnn"] = _dnn_part(
-            columns, units, optimizer, activation_fn, dropout, batch_norm, partitioner
+            *(columns, units, optimizer, activation_fn, dropout, batch_norm, partitioner),
+            rate=COMBINED_DNN_LEARNING_RATE,
         )
     if linear_columns:
-        parts["linear"] = _linear_part(linear_columns, linear_optimizer, partitioner, combiner)
+        parts["linear"] = _linear_part(
+            *(linear_columns, linear_optimizer, partitioner, combiner),
+            rate=COMBINED_LINEAR_LEARNING_RATE,
+        )
     if not parts:
         raise ValueError("Either linear_feature_columns or dnn_feature_columns must be defined.")
     return parts

@@ -31,7 +31,9 @@ from runnel.train.rmsprop import RMSPropOptimizer
 from runnel.variables.initializers import GlorotUniform
 from runnel.variables.variable_scope import VariableScope, variable_scope
 
-DNN_LEARNING_RATE = 0.05
+# The rates of optimizers that are given by name: of a model alone, and of each part of a combined one.
+DNN_LEARNING_RATE, LINEAR_LEARNING_RATE = 0.05, 0.2
+COMBINED_DNN_LEARNING_RATE, COMBINED_LINEAR_LEARNING_RATE = 0.001, 0.005
 
 _NAMED: dict[str, Callable[[float], Optimizer]] = {
     "Adagrad": AdagradOptimizer,
@@ -54,9 +56,9 @@ def as_optimizer(given: Any, learning_rate: float) -> Optimizer:
     return made
 
 
-def linear_learning_rate(columns: Sequence[Any]) -> float:
+def linear_learning_rate(columns: Sequence[Any], most: float) -> float:
     """The rate that TensorFlow gives a linear model of that many columns."""
-    return min(0.2, 1.0 / math.sqrt(len(columns)))
+    return min(most, 1.0 / math.sqrt(len(columns)))
 
 
 def _variables_of(scope: VariableScope) -> list[Any]:
@@ -122,8 +124,8 @@ def build(
     """A linear model, a deep one, or the sum of both, each with its own optimizer.
 
     ``linear`` has its ``columns``, ``optimizer``, ``learning_rate``, ``partitioner`` and
-    ``combiner``; ``dnn`` its ``columns``, ``optimizer``, ``hidden_units``, ``activation_fn``,
-    ``dropout``, ``batch_norm`` and ``partitioner``.
+    ``combiner``; ``dnn`` its ``columns``, ``optimizer``, ``learning_rate``, ``hidden_units``,
+    ``activation_fn``, ``dropout``, ``batch_norm`` and ``partitioner``.
     """
     if not isinstance(features, dict):
         raise ValueError(f"features should be a dictionary of `Tensor`s. Given type: {features!r}")
@@ -138,7 +140,7 @@ def build(
         )
         total = logits
         if training:
-            trained.append((as_optimizer(dnn["optimizer"], DNN_LEARNING_RATE), scope))
+            trained.append((as_optimizer(dnn["optimizer"], dnn["learning_rate"]), scope))
     if linear is not None:
         logits, scope = _linear_logits(
             *(features, linear["columns"], head.logits_dimension, linear.get("partitioner")),
