@@ -73,6 +73,7 @@ from runnel.ops.cross_entropy import (
     softmax_cross_entropy_with_logits_v2,
     sparse_softmax_cross_entropy_with_logits,
 )
+from runnel.ops.ctc_beam_search import ctc_beam_search_decoder, ctc_beam_search_decoder_v2
 from runnel.ops.elementwise import sigmoid, tanh
 from runnel.ops.embedding import embedding_lookup
 from runnel.ops.fused_batch_norm import fused_batch_norm
@@ -132,6 +133,8 @@ __all__ = [
     "conv_transpose",
     "convolution",
     "crelu",
+    "ctc_beam_search_decoder",
+    "ctc_beam_search_decoder_v2",
     "ctc_greedy_decoder",
     "ctc_loss",
     "depth_to_space",

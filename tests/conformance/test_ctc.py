@@ -52,6 +52,33 @@ def test_greedy_decoding(merge):
     compare(build, peaked, LENGTHS, order=0)
 
 
+@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize(("width", "paths"), [(1, 1), (4, 3), (60, 2)])
+def test_beam_search(width, paths, merge):
+    def build(tf, logits, lengths):
+        decode = tf.nn.ctc_beam_search_decoder
+        found, scores = decode(logits, lengths, width, paths, merge_repeated=merge)
+        return [part for one in found for part in (one.indices, one.values, one.dense_shape)] + [
+            scores
+        ]
+
+    peaked = LOGITS.copy()
+    peaked[2:4, 0, 1] += 9.0  # a class that repeats
+    compare(build, peaked, LENGTHS, order=0, rtol=1e-4)
+    long = np.random.default_rng(1).normal(size=(25, 4, 12)).astype(np.float32) * 3
+    compare(build, long, np.array([25, 20, 1, 25], np.int32), order=0, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "paths", "message"),
+    [([8, 1, 1, 1], 1, "sequence_length"), ([1, 1], 1, "4 sequences"), ([1] * 4, 9, "top_paths")],
+)
+def test_what_a_beam_search_cannot_do_is_said(lengths, paths, message):
+    found, _ = runnel.nn.ctc_beam_search_decoder(LOGITS, lengths, 5, paths)
+    with runnel.Session() as sess, pytest.raises(runnel.errors.InvalidArgumentError, match=message):
+        sess.run(found[0].values)
+
+
 def test_a_sequence_without_labels_is_all_blanks():
     labels = runnel.SparseTensor([[1, 0]], runnel.constant([2], runnel.int32), [2, 1])
     loss = runnel.nn.ctc_loss(labels, LOGITS[:, :2], [4, 7])

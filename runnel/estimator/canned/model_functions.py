@@ -31,7 +31,7 @@ from runnel.train.rmsprop import RMSPropOptimizer
 from runnel.variables.initializers import GlorotUniform
 from runnel.variables.variable_scope import VariableScope, variable_scope
 
-# The rates of optimizers that are given by name: of a model alone, and of each part of a combined one.
+# The rates of optimizers that are given by name: of a model alone, of the parts of a combined one.
 DNN_LEARNING_RATE, LINEAR_LEARNING_RATE = 0.05, 0.2
 COMBINED_DNN_LEARNING_RATE, COMBINED_LINEAR_LEARNING_RATE = 0.001, 0.005
 

@@ -106,3 +106,32 @@ def sparse_probabilities(tf, run):
     found = tf.contrib.sparsemax.sparsemax(logits)
     loss = tf.contrib.sparsemax.sparsemax_loss(logits, found, labels)
     return run([found, loss, tf.gradients(loss, logits)[0]])
+
+
+_LABELS = [0, 1, 2, 0, 1, 2, 0, 3]
+
+
+def _metric(tf, run, name, *args, **kwargs):
+    x = tf.constant(values(4, 8, 3))
+    loss = getattr(tf.contrib.losses.metric_learning, name)
+    return _with_gradient(
+        tf, run, x, loss(*(x if each is None else each for each in args), **kwargs)
+    )
+
+
+def contrastive(tf, run):
+    labels = [0, 1, 1, 0, 0, 1, 0, 1]
+    return _metric(tf, run, "contrastive_loss", labels, None, values(5, 8, 3), margin=1.2)
+
+
+def semihard_triplets(tf, run):
+    near = _metric(tf, run, "triplet_semihard_loss", _LABELS, None)
+    return near + _metric(tf, run, "triplet_semihard_loss", _LABELS, None, margin=0.1)
+
+
+def pairs_of_a_batch(tf, run):
+    return _metric(tf, run, "npairs_loss", _LABELS, None, values(5, 8, 3), reg_lambda=0.1)
+
+
+def lifted_structures(tf, run):
+    return _metric(tf, run, "lifted_struct_loss", _LABELS, None, margin=0.7)

@@ -1,10 +1,11 @@
-"""``tf.contrib.losses``: ``tf.losses`` with predictions before labels."""
+"""``tf.contrib.losses``: ``tf.losses`` with predictions before labels; embeddings."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from runnel import losses as _losses
+from runnel.contrib.losses import metric_learning
 from runnel.losses import (
     add_loss,
     compute_weighted_loss,
@@ -25,6 +26,7 @@ __all__ = [
     "log_loss",
     "mean_pairwise_squared_error",
     "mean_squared_error",
+    "metric_learning",
     "sigmoid_cross_entropy",
     "softmax_cross_entropy",
     "sparse_softmax_cross_entropy",
