@@ -46,6 +46,18 @@ FORMS = {
             "lambda: tf.reduce_mean(x)), lambda: tf.reduce_sum(x))",
         ),
     ),
+    "a conditional that is decided, in a branch, beside a loop that looks at the same": (
+        statement(
+            "t",
+            "tf.while_loop(lambda i, a: tf.logical_and(i < 4, tf.reduce_sum(a) < tf.cond(q, "
+            "lambda: c, lambda: tf.reduce_sum(x))), lambda i, a: [i + 1, tf.tanh(a) + 0.4], "
+            "[0, x])[1]",
+        ),
+        statement(
+            "u",
+            "tf.case([(c > 0.1, lambda: t), (q, lambda: sorted_rows(t))], default=lambda: t)",
+        ),
+    ),
     "a part of what a loop gives": (statement("t", f"tf.slice({LOOP}, [0, 1], [1, 2])"),),
     "what a loop gives with a border": (statement("t", f"tf.pad({LOOP}, [[0, 0], [1, 0]])"),),
 }

@@ -201,7 +201,8 @@ class StructuredTrace:
             program = found.when_true if predicate else found.when_false
             return [None if v is None else next(values) for v in program.fetches]
         outer = self.owner.checks
-        kept: list[list[Any]] = [[], []]
+        programs = (found.when_true, found.when_false)
+        gives: list[list[bool]] = [[], []]
         nodes: dict[Node, None] = {}
 
         def branch(side: int, handles: Sequence[Handle]) -> Any:
@@ -210,10 +211,13 @@ class StructuredTrace:
             with self.effects.swept_by(None):  # an iteration may leave it out
                 values = self.run_program(codes[side], parameters, own, checks)
             nodes.update(dict.fromkeys(checks.nodes))
-            kept[side] = values
+            # A conditional inside whose predicate is known may leave a value out.
+            given = iter(values)
+            fetched = [v is not None and next(given) is not None for v in programs[side].fetches]
+            gives[side] = fetched
             holds = checks.hold()
             holds = jnp.asarray(True) if holds is None else holds
-            arrays = [jnp.asarray(v, v.dtype) for v in values]
+            arrays = [jnp.asarray(v, v.dtype) for v in values if v is not None]
             return arrays, self.carried(own, handles), holds
 
         shapes: list[Any] = [None, None]
@@ -230,7 +234,7 @@ class StructuredTrace:
 
         handles = self.settle(attempt, 1)
         after = self.outcome(attempt, handles)
-        slots = self._branch_results(found, shapes)
+        slots = self._branch_results(gives, shapes)
 
         def traced(side: int) -> Any:
             before = dict(contents.contents)
@@ -239,10 +243,12 @@ class StructuredTrace:
             finally:
                 contents.contents = before
             given = iter(arrays)
-            results = []
-            program = (found.when_true, found.when_false)[side]
-            for value, aval in zip(program.fetches, slots, strict=True):
-                results.append(jnp.zeros(aval.shape, aval.dtype) if value is None else next(given))
+            results: list[Any] = []
+            for is_given, aval in zip(gives[side], slots, strict=True):
+                if is_given or aval is None:
+                    results.append(next(given) if is_given else None)
+                else:
+                    results.append(jnp.zeros(aval.shape, aval.dtype))
             return results, carried, holds
 
         results, carried, holds = lax.cond(predicate, lambda: traced(0), lambda: traced(1))
@@ -254,19 +260,20 @@ class StructuredTrace:
             outer(holds, lambda: "checked by the interpreter")
         return results
 
-    def _branch_results(self, found: Conditional, shapes: list[Any]) -> list[Any]:
-        """The shape and type of each output, on which both branches must agree."""
+    def _branch_results(self, gives: list[list[bool]], shapes: list[Any]) -> list[Any]:
+        """The shape and type of each output, on which both branches must agree.
+
+        None for what neither of them ``gives``.
+        """
         given = [iter(shapes[0][0]), iter(shapes[1][0])]
         avals = []
-        for one, other in zip(found.when_true.fetches, found.when_false.fetches, strict=True):
-            sides = [
-                next(given[side]) for side, value in enumerate((one, other)) if value is not None
-            ]
+        for both in zip(*gives, strict=True):
+            sides = [next(given[side]) for side, is_given in enumerate(both) if is_given]
             if len(sides) == 2 and (
                 sides[0].shape != sides[1].shape or sides[0].dtype != sides[1].dtype
             ):
                 raise NotCompilable("the branches give different shapes")
-            avals.append(sides[0])
+            avals.append(sides[0] if sides else None)
         for a, b in zip(shapes[0][1], shapes[1][1], strict=True):
             if a.shape != b.shape:
                 raise NotCompilable("the branches leave different shapes")
