@@ -19,7 +19,7 @@ def taken_over(value: Any, buffers: Buffers | None = None) -> Any:
     """
     if type(value) is np.ndarray:
         if value.base is not None:
-            if value.ndim == 0:
+            if value.ndim == 0 and value.dtype != object:
                 return value[()]
             if buffers is None or value.dtype == object:
                 copy = value.copy()

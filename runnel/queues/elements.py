@@ -35,9 +35,11 @@ class Run(NamedTuple):
 
     def element(self) -> tuple[Any, ...]:
         """The components of the first element."""
-        if self.first == SINGLE:
+        first = self.first
+        if first == SINGLE:
             return self.values
-        return tuple([value[self.first] for value in self.values])
+        # A string of a row would be bytes, which have no shape.
+        return tuple([v[first, ...] if v.dtype == object else v[first] for v in self.values])
 
     def singles(self) -> Iterable[Run]:
         """Each element as a run of its own."""

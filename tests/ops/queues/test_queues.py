@@ -37,6 +37,31 @@ def test_elements_with_names_are_dictionaries():
         tf.FIFOQueue(1, tf.int32).enqueue({"x": 1})
 
 
+@pytest.mark.parametrize("kind", ["fifo", "shuffle", "padding", "priority", "staging"])
+@pytest.mark.parametrize("many", [False, True])
+def test_a_single_string_is_a_tensor_like_any_other(kind, many):
+    """It came out as bytes, which have no shape, when it was fed or a row of a batch."""
+    given = tf.placeholder(tf.string, [None] if many else [])
+    if kind == "staging":
+        area = tf.contrib.staging.StagingArea([tf.string], [[]])
+        put, [one] = area.put([given[0] if many else given]), area.get()
+    else:
+        queue = {
+            "fifo": lambda: tf.FIFOQueue(9, tf.string, [[]]),
+            "shuffle": lambda: tf.RandomShuffleQueue(9, 0, tf.string, [[]]),
+            "padding": lambda: tf.PaddingFIFOQueue(9, tf.string, [[]]),
+            "priority": lambda: tf.PriorityQueue(9, tf.string, [[]]),
+        }[kind]()
+        first = [] if kind != "priority" else [tf.zeros(tf.shape(given), tf.int64)]
+        put = (queue.enqueue_many if many else queue.enqueue)([*first, given])
+        one = queue.dequeue()
+        one = one[1] if kind == "priority" else one
+    uses = [tf.reshape(one, [1]), tf.stack([one]), tf.fill([1], one), tf.expand_dims(one, 0)]
+    with tf.Session() as sess:
+        sess.run(put, {given: ["a"] if many else "a"})
+        assert [value.tolist() for value in sess.run(uses)] == [[b"a"]] * 4
+
+
 def test_strings_and_shapes_that_vary():
     queue = tf.FIFOQueue(10, [tf.string, tf.int32])
     puts = [queue.enqueue([["a"] * n, np.zeros((n, 1), np.int32)]) for n in (1, 3)]
