@@ -195,7 +195,7 @@ class ReaderState:
                     raise DataLossError(
                         None,
                         None,
-                        f"{self._work.decode()!r} has {number} records now; {given} had been read "
+                        f"{self._work!r} has {number} records now; {given} had been read "
                         "of it when the checkpoint was saved: it is another file",
                     )
             self._records = records
