@@ -222,6 +222,11 @@ def _require_saveable(graph: Graph, used: Iterable[Operation], queues: Iterable[
                 f"The input keeps examples in {op.name!r} ({op.type}), which is not saved: only "
                 "queues and readers are."
             )
+        if op.type in ("PyFunc", "EagerPyFunc") and not op.inputs:
+            raise ValueError(
+                f"The input comes out of the Python function of {op.name!r}, and how far that is "
+                "is not saved: take it from tf.data or tf.train.slice_input_producer."
+            )
         if op.type.startswith("IteratorGetNext") and op.inputs[0].op not in saved:
             raise ValueError(
                 f"A queue is filled from the iterator {op.inputs[0].op.name!r}: first add "

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
+from runnel.train import queue_checkpoints
 from tests.both_tiers import COMPILED, INTERPRETED
 
 FILES, RECORDS, EPOCHS, BATCH = 3, 8, 2, 6
@@ -430,6 +431,26 @@ def test_a_runner_that_was_added_later_is_told(tmp_path, files):
             tf.train.Saver().save(sess, str(tmp_path / "m"))
 
 
+def test_a_step_that_does_not_end_is_told_and_goes_on_when_it_can(tmp_path, monkeypatch):
+    monkeypatch.setattr(queue_checkpoints, "_LONGEST_STEP", 0.1)
+    with tf.Graph().as_default():
+        fed = tf.FIFOQueue(2, tf.float32, [[]], name="fed")
+        given = tf.placeholder(tf.float32, [])
+        put, size, close = fed.enqueue(given), fed.size(), fed.close()
+        batch = tf.train.batch([fed.dequeue() + fed.dequeue()], 1, name="sums")
+        tf.train.checkpoint_input_queues()
+        saver = tf.train.Saver()
+        with running(initialised) as sess:
+            sess.run(put, {given: 1.0})
+            while sess.run(size):
+                pass  # until the first of two has been taken
+            with pytest.raises(tf.errors.DeadlineExceededError, match="fills 'sums"):
+                saver.save(sess, str(tmp_path / "m"))
+            sess.run(put, {given: 2.0})
+            assert sess.run(batch) == [3.0]
+            sess.run(close)
+
+
 def test_what_cannot_be_saved_is_told_when_the_graph_is_built():
     with tf.Graph().as_default(), pytest.raises(ValueError, match="build the input first"):
         tf.train.checkpoint_input_queues()
@@ -441,6 +462,10 @@ def test_what_cannot_be_saved_is_told_when_the_graph_is_built():
         position = tf.data.experimental.make_saveable_from_iterator(iterator)
         tf.add_to_collection(tf.GraphKeys.SAVEABLE_OBJECTS, position)
         tf.train.checkpoint_input_queues()
+    with tf.Graph().as_default():
+        tf.estimator.inputs.numpy_input_fn(np.arange(4), shuffle=False)()
+        with pytest.raises(ValueError, match="how far that is is not saved"):
+            tf.train.checkpoint_input_queues()
     with tf.Graph().as_default():
         area = tf.contrib.staging.StagingArea([tf.float32], [[]])
         tf.train.batch([area.get()], 1)
