@@ -52,17 +52,34 @@ def _(xp, indices, shape, values, default, *, validate_indices, check):
         values.ndim == 0 or values.shape == indices.shape[:1],
         lambda: f"sparse_values {values.shape} must be one for each of {indices.shape[0]} indices",
     )
+    if xp is np and len(dims) == 1:
+        return _vector(indices[:, 0], dims[0], values, default, validate_indices, check)
     bounds = xp.asarray(np.array(dims, np.int64))
     inside = xp.all((indices >= 0) & (indices < bounds))
-    check(
-        inside,
-        lambda: f"An index of {np.asarray(indices).tolist()} is out of bounds of {list(dims)}",
-    )
+    check(inside, lambda: _outside(indices, dims))
     if validate_indices and indices.shape[0] > 1:
         check(_ascending(xp, indices), lambda: _disorder(np.asarray(indices)))
     dense = xp.full(dims, default, values.dtype)
     spread = xp.broadcast_to(values, indices.shape[:1])
     return combine_at(xp, dense, tuple(indices[:, d] for d in range(len(dims))), spread, "set")
+
+
+def _vector(
+    places: np.ndarray, size: int, values: Any, default: Any, validate: bool, check: Any
+) -> np.ndarray:
+    """A vector, such as the values of one example: that is little work, so it takes few calls."""
+    if places.size:
+        inside = places.min() >= 0 and places.max() < size
+        check(inside, lambda: _outside(places[:, None], (size,)))
+    if validate and places.size > 1:
+        check((places[1:] > places[:-1]).all(), lambda: _disorder(places[:, None]))
+    dense = np.full(size, default, values.dtype)
+    dense[places] = values
+    return dense
+
+
+def _outside(indices: Any, dims: tuple[int, ...]) -> str:
+    return f"An index of {np.asarray(indices).tolist()} is out of bounds of {list(dims)}"
 
 
 def _ascending(xp: Any, indices: Any) -> Any:
