@@ -115,7 +115,8 @@ class Inflated:
         """The next ``count`` bytes, or fewer at the end or before damage."""
         while len(self._ready) < count and self._more():
             pass
-        taken = bytes(self._ready[:count])
+        with memoryview(self._ready) as ready:
+            taken = bytes(ready[:count])
         del self._ready[:count]
         self._position += len(taken)
         return taken

@@ -64,10 +64,15 @@ class RecordReader:
         return self
 
     def __next__(self) -> bytes:
-        found = self._taken(1) or self.block(1)
-        if not found:
-            raise StopIteration
-        return found[0]
+        given = self._given
+        if given == len(self._records):
+            found = self.block(1)
+            if not found:
+                raise StopIteration
+            return found[0]
+        self._given = given + 1
+        self.offset = self._content_at + self._ends[given]
+        return self._records[given]
 
     def block(self, most: int) -> list[bytes]:
         """The next records, at most so many; none at the end of the file.
