@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -56,6 +57,21 @@ def own_array(
 
 
 def is_alone(array: np.ndarray) -> bool:
-    """True when ``array`` shares its memory with no other array."""
+    """True when ``array`` shares its memory with no other array.
+
+    It may be a view of all of an array that nobody else has, such as one in another shape.
+    """
     base: Any = array.base
-    return base is None or type(base) is OwnMemory
+    if base is None or type(base) is OwnMemory:
+        return True
+    whole = type(base) is np.ndarray and base.flags.owndata and base.nbytes == array.nbytes
+    del base
+    return whole and _references(array) == _OF_ONE_VIEW
+
+
+def _references(array: np.ndarray) -> int:
+    """How many references there are to the base of ``array``, those of this function included."""
+    return sys.getrefcount(array.base)
+
+
+_OF_ONE_VIEW = _references(np.empty(1)[:])
