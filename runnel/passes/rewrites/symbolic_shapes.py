@@ -154,7 +154,7 @@ class SymbolicShapes:
         """Notes the shape of ``value``; what the static shape knows holds too."""
         static = self._infos[value].dims
         if static is not None and None not in static:
-            self._sizes[value] = static  # type: ignore[assignment] (no size of it is None)
+            self._sizes[value] = static  # type: ignore[assignment]  # no size of it is None
             return
         if sizes is None or (static is not None and len(static) != len(sizes)):
             sizes = static

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from runnel.passes.program.program import Node
 from runnel.passes.program.step_resources import RESOURCE_OPS
 from runnel.passes.structure.structured import structure_of
 from runnel.runtime.compile import buffer_ops
-from runnel.runtime.compile.buffers import Effects, NotCompilable
+from runnel.runtime.compile.buffers import Effects, Handle, NotCompilable
 from runnel.runtime.compile.checks import Checks
 from runnel.runtime.compile.repetition import Repetition
 from runnel.runtime.compile.rolled_trace import RolledTrace
@@ -38,6 +38,15 @@ def is_known(value: Any) -> bool:
     return isinstance(value, np.ndarray | np.generic)
 
 
+class _Recorded(NamedTuple):
+    """What an instruction took, found in stacks and arrays, gave, and left in them."""
+
+    values: list[Any]
+    found: dict[Handle, Any]
+    result: Any
+    left: dict[Handle, Any]
+
+
 class SegmentTrace:
     """One pass over the instructions with tracers (and NumPy values where all is known)."""
 
@@ -56,8 +65,7 @@ class SegmentTrace:
         self.checks = checks
         self.platform = platform
         self.effects = Effects() if effects is None else effects
-        self.recorded: dict[int, tuple[list[Any], Any, dict[Any, Any] | None]] = {}
-        """What each instruction took, gave and left in stacks and arrays."""
+        self.recorded: dict[int, _Recorded] = {}
         self.saved = 0
         """The instructions in blocks that were not traced, being like others."""
         self._rolled: dict[int, tuple[list[Any], list[tuple[int, Any]], list[Any]]] = {}
@@ -83,16 +91,17 @@ class SegmentTrace:
                 continue
             _, args, out, node = instruction
             values = [slots[a] for a in args]
+            touches = structure_of(node) is not None or node.op_def.name in RESOURCE_OPS
+            found = dict(self.effects.contents) if touches else {}
             earlier = None if before is None else before.recorded.get(index)
-            if earlier is not None and self._is_same(node, values, earlier[0]):
-                _, result, contents = earlier
-                if contents is not None:
-                    self.effects.contents = dict(contents)
+            if earlier is not None and self._is_same(node, values, found, earlier):
+                result = earlier.result
+                if touches:
+                    self.effects.contents = dict(earlier.left)
             else:
                 result = self.result(instruction, list(values))
-            touches = structure_of(node) is not None or node.op_def.name in RESOURCE_OPS
-            left = dict(self.effects.contents) if touches else None
-            self.recorded[index] = (values, result, left)
+            left = dict(self.effects.contents) if touches else {}
+            self.recorded[index] = _Recorded(values, found, result, left)
             if index in kept_on_failure:
                 result = self.checks.gate(result, kept_on_failure[index])
             if type(out) is int:
@@ -166,8 +175,12 @@ class SegmentTrace:
         return result
 
     @staticmethod
-    def _is_same(node: Node, values: list[Any], before: list[Any]) -> bool:
-        same = all(a is b for a, b in zip(values, before, strict=True))
+    def _is_same(
+        node: Node, values: list[Any], found: dict[Handle, Any], before: _Recorded
+    ) -> bool:
+        same = all(a is b for a, b in zip(values, before.values, strict=True))
+        same = same and found.keys() == before.found.keys()
+        same = same and all(content is before.found[handle] for handle, content in found.items())
         return same and not node.op_def.self_gated
 
     def _evaluate(self, call: Any, node: Node, values: list[Any], jnp: Any) -> Any:
