@@ -17,7 +17,8 @@ def test_interpreted_programs_give_what_tensorflow_gives(seed):
     check(random_program(seed), INTERPRETED)
 
 
-@pytest.mark.parametrize("seed", range(1000, 1030))
+# The last two have failed before.
+@pytest.mark.parametrize("seed", [*range(1000, 1030), 77090, 77157])
 def test_programs_give_what_tensorflow_gives_in_every_tier(seed):
     check(random_program(seed), WAYS)
 

@@ -62,7 +62,7 @@ def read_record(key: str) -> SegmentRecord | None:
         results = (
             [_shape(found) for found in states],
             [_shape(found) for found in outputs],
-            None if holds is None else _shape(holds),
+            _shape(holds),
             [_shape(found) for found in work],
         )
         program = KeptProgram(name, tuple(operands), tuple(targets))
@@ -100,7 +100,7 @@ def write_record(
         "results": (
             [_told(shape) for shape in states],
             [_told(shape) for shape in outputs],
-            None if holds is None else _told(holds),
+            _told(holds),
             [_told(shape) for shape in work],
         ),
         "facts": facts,
@@ -108,11 +108,14 @@ def write_record(
     store.write(RECORD + key, json.dumps(told).encode())
 
 
-def _told(shape: Any) -> tuple[str, tuple[int, ...]]:
-    return np.dtype(shape.dtype).name, tuple(shape.shape)
+def _told(shape: Any) -> tuple[str, tuple[int, ...]] | None:
+    """A shape in JSON; None for what is not there: no check, a value that no branch gives."""
+    return None if shape is None else (np.dtype(shape.dtype).name, tuple(shape.shape))
 
 
 def _shape(told: Any) -> Any:
+    if told is None:
+        return None
     dtype, shape = told
     return jax.ShapeDtypeStruct(tuple(shape), np.dtype(dtype))
 
