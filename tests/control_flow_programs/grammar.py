@@ -168,7 +168,8 @@ way(R, "tf.cond({}, lambda: {}, lambda: {})", P, M, R, control=True, weight=3)
 way(
     R,
     "tf.while_loop(lambda $i, $a: $i < {}, "
-    "lambda $i, $a: [$i + 1, tf.concat([tf.tanh({}), {}], 0)], [0, tf.reshape({}, [-1, 3])], "
+    "lambda $i, $a: [$i + 1, tf.reshape(tf.concat([tf.tanh({}), {}], 0), [-1, 3])], "
+    "[0, tf.reshape({}, [-1, 3])], "
     "shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, None])])[1]",
     *(Inside(N), Inside(R, {"$a": R}), Inside(M), R),
     control=True,
