@@ -144,10 +144,11 @@ def mapped_folder(variable: Operation) -> str:
 
 def colocate(op: Operation, targets: Sequence[Operation]) -> None:
     """Places ``op`` with ``targets``, on the device of the outermost that names one."""
-    if len(targets) == 1 and "_class" not in targets[0].attrs:
-        names = [f"loc:@{targets[0].name}"]
-    else:
-        groups = {group for target in targets for group in target.colocation_groups()}
-        names = sorted([group.decode() for group in groups])
-    op.attrs = {**op.attrs, "_class": names}
-    op.device = next((target.device for target in targets if target.device), op.device)
+    names: set[str] = set()
+    device = ""
+    for target in targets:
+        for group in target.attrs.get("_class") or (f"loc:@{target.name}",):
+            names.add(group.decode() if isinstance(group, bytes) else group)
+        device = device or target.device
+    op.attrs = {**op.attrs, "_class": sorted(names)}
+    op.device = device or op.device

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
+from types import FunctionType
 from typing import Any
 
 from runnel.graph import dtypes
@@ -344,17 +345,29 @@ def _bind_initializer(
 
 
 def _accepts(function: Any, parameter: str, through_keywords: bool = False) -> bool:
-    parameters = inspect.signature(function).parameters
-    return parameter in parameters or (
-        through_keywords and any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    parameters = _parameters(function)
+    return any(p.name == parameter for p in parameters) or (
+        through_keywords and any(p.kind is p.VAR_KEYWORD for p in parameters)
     )
 
 
 def _needs_no_arguments(function: Any) -> bool:
-    parameters = inspect.signature(function).parameters.values()
     return all(
-        p.default is not p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters
+        p.default is not p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        for p in _parameters(function)
     )
+
+
+def _parameters(function: Any) -> Sequence[inspect.Parameter]:
+    call = type(function).__call__
+    if isinstance(call, FunctionType):  # an object of a class: all of them take the same
+        return _parameters_of_method(call)
+    return [*inspect.signature(function).parameters.values()]
+
+
+@lru_cache(maxsize=256)
+def _parameters_of_method(method: FunctionType) -> Sequence[inspect.Parameter]:
+    return [*inspect.signature(method.__get__(object())).parameters.values()]
 
 
 def _regularize(name: str, variable: Variable, regularizer: Callable[[Any], Any]) -> None:
