@@ -20,7 +20,6 @@ import sys
 import threading
 import warnings
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 from runnel.native import kernels
@@ -53,6 +52,8 @@ def installation() -> Installation | None:
         return None
     if setting not in ("", "1"):
         return _in_folder(Path(setting))
+    from importlib import metadata
+
     try:
         package = metadata.distribution("onednn-cpu-gomp")
     except metadata.PackageNotFoundError:
@@ -158,7 +159,9 @@ def _built(found: Installation, jax_include: Path) -> Path | None:
     if found.include is None:
         return None
     options = kernels.options(jax_include, found.include, found.library.parent)
-    versions = [metadata.version("jaxlib"), found.version]
+    from importlib.metadata import version
+
+    versions = [version("jaxlib"), found.version]
     return build_library("kernels", kernels.SOURCES, options, versions)
 
 

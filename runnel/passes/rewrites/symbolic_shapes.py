@@ -13,6 +13,7 @@ fails: rows that a ``ConcatV2`` joins are those of its first input.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from runnel.graph.shapes import is_fully_defined
 from runnel.passes.program.program import Node, Program
@@ -154,7 +155,7 @@ class SymbolicShapes:
         """Notes the shape of ``value``; what the static shape knows holds too."""
         static = self._infos[value].dims
         if static is not None and None not in static:
-            self._sizes[value] = static  # type: ignore[assignment]  # no size of it is None
+            self._sizes[value] = cast(Sizes, static)
             return
         if sizes is None or (static is not None and len(static) != len(sizes)):
             sizes = static
