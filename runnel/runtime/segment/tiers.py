@@ -15,7 +15,7 @@ import time
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from runnel.graph import errors
@@ -129,7 +129,6 @@ class SegmentRunner:
             tensor_float_32,
             self._device_error,
         )
-        self._can_interpret = True
         self._passes_state = passes_state
         self.passed = Passed([], [], [])
         self._stretches: Stretches | None = None
@@ -145,24 +144,18 @@ class SegmentRunner:
         self._cuts: dict[Node, CutSegment] = {}
         if not segment.compilable and mode != NEVER:
             self._stretches = Stretches(self._bind_stretch, self._device, mode == ALWAYS)
-        try:
-            self._code = self._lowered(INTERPRETED)
-        except errors.UnimplementedError:
-            # A kernel that exists only compiled: so is the segment, always.
-            if self._mode == NEVER:
-                raise
-            self._mode, self._can_interpret = ALWAYS, False
+        if self._must_compile() and self._mode != NEVER and not passes_state:
             self._code = self._compiler.code
+        elif self._mode == NEVER or self._can_interpret:
+            self._code = self._interpreted_code or self._lowered(INTERPRETED)
+        else:
+            self._mode, self._code = ALWAYS, self._compiler.code
         if self._mode == AUTO and self._device == "CPU" and not passes_state:
             bound_loops(self._code, self._compiler.traced_by)
         state = self.state = SegmentState(self._code, task)
         computing = (n for n in segment.nodes if n.op_def.name != "Const" and not n.op_def.variable)
         self._first = next(computing, segment.nodes[0])
         """What an error names that comes before anything has run."""
-        stack = None
-        if self._can_interpret and not passes_state and not state.is_mapped:
-            stack = partial(stacked, self._code, program, access, self._device)
-        self._interpreted = InterpretedSegment(self._code, state, self._first, passes_state, stack)
         self._row_cells = [task.cell(variable) for variable in updated_by_rows(self._code)]
         self._tables = list(self._row_cells)
         self._only_updates = not is_whole and not any(
@@ -192,6 +185,30 @@ class SegmentRunner:
         )
         arrays = len(state.loads) + len(state.stored) + len(segment.inputs) + len(segment.outputs)
         self._dispatch_seconds = _DISPATCH_SECONDS + _DISPATCH_SECONDS_PER_ARRAY * arrays
+
+    @cached_property
+    def _interpreted_code(self) -> Code | None:
+        """What the interpreter runs; None for a kernel that exists only compiled."""
+        try:
+            return self._lowered(INTERPRETED)
+        except errors.UnimplementedError:
+            return None
+
+    @property
+    def _can_interpret(self) -> bool:
+        """False for a segment that is compiled, always."""
+        return self._interpreted_code is not None
+
+    @cached_property
+    def _interpreted(self) -> InterpretedSegment:
+        """The segment in the interpreter, made when it is wanted: it may be compiled at once."""
+        code, state = self._interpreted_code or self._code, self.state
+        if code is not self._code:
+            state = SegmentState(code, self._task)
+        stack = None
+        if self._can_interpret and not self._passes_state and not state.is_mapped:
+            stack = partial(stacked, code, self._program, self._access, self._device)
+        return InterpretedSegment(code, state, self._first, self._passes_state, stack)
 
     def _lowered(self, tier: str) -> Code:
         stretches = self._stretches if tier == INTERPRETED else None
