@@ -12,6 +12,7 @@ from runnel.records.framing import FOOTER, HEADER
 
 AT_ONCE = 1024
 """How many records are found together, at most."""
+_MANY = 1 << 12
 Found = tuple[list[bytes], list[int]]
 """Records, and where each ends with its checksum."""
 
@@ -21,6 +22,8 @@ def records_in(content: bytes, at: int) -> Found:
 
     They end before one that is cut or damaged.
     """
+    if len(content) - at < HEADER.size + FOOTER.size:
+        return [], []
     library = input_library()
     return _scanned(content, at) if library is None else _native(library, content, at)
 
@@ -61,8 +64,8 @@ def _scanned(content: bytes, at: int) -> Found:
 
 
 def checksum_of(data: bytes) -> int:
-    """The CRC-32C of ``data``, computed while others run."""
-    library = input_library()
+    """The CRC-32C of ``data``; that of many is computed while others run."""
+    library = input_library() if len(data) > _MANY else None
     if library is None:
         return extending()(0, data)
     return library.runnel_crc32c(data, len(data))
