@@ -13,6 +13,7 @@ from runnel.records.framing import FOOTER, HEADER
 AT_ONCE = 1024
 """How many records are found together, at most."""
 _MANY = 1 << 12
+"""From how many bytes on a checksum is worth a call of native code."""
 Found = tuple[list[bytes], list[int]]
 """Records, and where each ends with its checksum."""
 
