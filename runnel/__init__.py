@@ -96,6 +96,7 @@ from runnel.graph.graph import (
     device,
     get_default_graph,
     name_scope,
+    op_scope,
     reset_default_graph,
 )
 from runnel.graph.import_graph_def import import_graph_def
@@ -153,9 +154,11 @@ from runnel.ops.assertions import (
     assert_non_positive,
     assert_none_equal,
     assert_positive,
+    assert_proper_iterable,
     assert_rank,
     assert_rank_at_least,
     assert_rank_in,
+    assert_same_float_dtype,
     assert_scalar,
     assert_type,
     is_non_decreasing,

@@ -142,13 +142,18 @@ class Estimator:
             yield graph
 
     def _input(self, input_fn: Callable[..., Any], mode: str) -> Any:
-        return call_input_fn(input_fn, mode=mode, params=self.params, config=self._config)
+        params = self._params_for(mode)
+        return call_input_fn(input_fn, mode=mode, params=params, config=self._config)
+
+    def _params_for(self, mode: str) -> Any:
+        """What the functions that build a graph get as ``params``."""
+        return self.params
 
     def _call_model_fn(
         self, features: Any, labels: Any, mode: str, config: RunConfig
     ) -> EstimatorSpec:
         names = argument_names(self._model_fn)
-        offered = {"mode": mode, "params": self.params, "config": config}
+        offered = {"mode": mode, "params": self._params_for(mode), "config": config}
         if "labels" in names:
             offered["labels"] = labels
         elif labels is not None:

@@ -99,4 +99,4 @@ class RunConfig:
             arguments["save_checkpoints_secs"] = None
         elif "save_checkpoints_secs" in kwargs and "save_checkpoints_steps" not in kwargs:
             arguments["save_checkpoints_steps"] = None
-        return RunConfig(**arguments)
+        return type(self)(**arguments)

@@ -412,3 +412,8 @@ class name_scope:  # noqa: N801 (TensorFlow's name)
         graph._scopes.name = outer
         if of_another_graph:
             _defaults.stack.pop()
+
+
+def op_scope(values: Any, name: str | None, default_name: str | None = None) -> name_scope:
+    """``name_scope(name, default_name, values)``: the order of arguments of the first releases."""
+    return name_scope(name, default_name, values)

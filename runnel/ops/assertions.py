@@ -14,10 +14,11 @@ import numpy as np
 from runnel.graph import dtypes, errors
 from runnel.graph.constant_value import constant_value
 from runnel.graph.conversion import convert_to_tensor
-from runnel.graph.dtypes import as_dtype
+from runnel.graph.dtypes import DType, as_dtype, float32
 from runnel.graph.graph import name_scope
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.registry import get_op_def
+from runnel.graph.sparse_tensor import SparseTensor
 from runnel.ops.checks import Assert
 from runnel.ops.control import no_op
 from runnel.ops.reduce_functions import reduce_all
@@ -315,6 +316,40 @@ def assert_integer(x: Any, message: str | None = None, name: str | None = None) 
                 f'{prefix}Expected "x" to be integer type. Found: {x.name} of {x.dtype.name}'
             )
         return no_op("statically_determined_was_integer")
+
+
+def assert_proper_iterable(values: Any) -> None:
+    """Raises a TypeError where ``values`` is one tensor, array or string, and not several."""
+    if isinstance(values, Tensor | SparseTensor | np.ndarray | str | bytes):
+        raise TypeError(
+            "Expected argument 'values' to be a \"proper\" iterable. Found: "
+            + type(values).__name__
+        )
+    if not hasattr(values, "__iter__"):
+        raise TypeError(
+            f"Expected argument 'values' to be iterable. Found: {type(values).__name__}"
+        )
+
+
+def assert_same_float_dtype(tensors: Sequence[Any] | None = None, dtype: Any = None) -> DType:
+    """The floating-point type that all ``tensors`` and ``dtype`` have; float32 if none is given.
+
+    Raises a ValueError where types differ, or are not of floating-point numbers.
+    """
+    wanted = None if dtype is None else as_dtype(dtype).base_dtype
+    first = None
+    for tensor in tensors or ():
+        if tensor is None:
+            continue
+        found = tensor.dtype.base_dtype
+        if wanted is not None and found != wanted:
+            against = f"{first.name} is {wanted.name}" if first is not None else wanted.name
+            raise ValueError(f"Expected {against}, but {tensor.name} is {found.name}")
+        wanted, first = found, tensor if first is None else first
+    wanted = float32 if wanted is None else wanted
+    if not wanted.is_floating:
+        raise ValueError(f"Expected floating point type, got {wanted.name}.")
+    return wanted
 
 
 def is_numeric_tensor(tensor: Any) -> bool:

@@ -145,3 +145,11 @@ def test_datasets_under_their_older_name():
         assert [list(sess.run(batch)) for _ in range(2)] == [[0, 1], [2, 3]]
         with pytest.raises(tf.errors.OutOfRangeError):
             sess.run(batch)
+
+
+def test_scopes_and_signals_have_their_old_names_too():
+    x = tf.constant(1.0)
+    with tf.op_scope([x], None, "old_name") as scope:
+        assert tf.identity(x).op.name.startswith("old_name")
+    assert scope.startswith("old_name")
+    assert tf.contrib.signal.stft is tf.signal.stft

@@ -171,6 +171,17 @@ def test_types():
     assert tf.assert_scalar(3.0).shape == ()
     with pytest.raises(ValueError, match="Expected a scalar"):
         tf.assert_scalar([1.0])
+    half = tf.constant(1.0, tf.float16)
+    assert tf.assert_same_float_dtype([half, None], tf.float16) == tf.float16
+    assert tf.assert_same_float_dtype() == tf.float32
+    with pytest.raises(ValueError, match="float32, but Const.* is float16"):
+        tf.assert_same_float_dtype([tf.constant(1.0), half])
+    with pytest.raises(ValueError, match="floating point type, got int32"):
+        tf.assert_same_float_dtype([tf.constant(1)])
+    tf.assert_proper_iterable([half])
+    for one in (half, 3, "text"):
+        with pytest.raises(TypeError, match="iterable"):
+            tf.assert_proper_iterable(one)
     assert tf.debugging.is_numeric_tensor(tf.constant(1))
     assert not tf.debugging.is_numeric_tensor(tf.constant("a"))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.operation import Tensor
+from runnel.graph.sparse_tensor import SparseTensor
 from runnel.ops.array_shape import size as dense_size
 from runnel.ops.ragged.ragged_math import elementwise, map_flat_values, ragged_reductions
 from runnel.ops.ragged.ragged_rows import (
@@ -17,6 +18,7 @@ from runnel.ops.ragged.ragged_rows import (
     ragged_stack,
 )
 from runnel.ops.ragged.ragged_tensor import RaggedTensor
+from runnel.ops.sparse import operators as sparse_operators
 
 # Names of ``tf`` whose functions take one tensor and give one of the same shape.
 UNARY = (
@@ -45,11 +47,22 @@ def _is_ragged(value: Any) -> bool:
     )
 
 
-def aware(function: Callable[..., Any], ragged: Callable[..., Any]) -> Callable[..., Any]:
-    """``function``, which calls ``ragged`` instead if one of its arguments is a ragged tensor."""
+def aware(
+    function: Callable[..., Any],
+    ragged: Callable[..., Any],
+    sparse: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
+    """``function``, which calls ``ragged`` instead if one of its arguments is a ragged tensor.
+
+    Where its first argument is a sparse tensor, it calls ``sparse``.
+    """
 
     @wraps(function)
     def either(*args: Any, **kwargs: Any) -> Any:
+        if sparse is not None:
+            first = args[0] if args else next(iter(kwargs.values()), None)
+            if isinstance(first, SparseTensor):
+                return sparse(first, *args[1:], **(kwargs if args else dict([*kwargs.items()][1:])))
         if any(map(_is_ragged, args)) or any(map(_is_ragged, kwargs.values())):
             return ragged(*args, **kwargs)
         return function(*args, **kwargs)
@@ -122,22 +135,28 @@ OTHERS: dict[str, Callable[..., Any]] = {
 }
 
 
+def _sparse(name: str, function: Callable[..., Any]) -> Callable[..., Any] | None:
+    if name in sparse_operators.UNARY:
+        return sparse_operators.of_values(function)
+    return sparse_operators.OTHERS.get(name)
+
+
 _made: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 def make_aware(*namespaces: dict[str, Any]) -> None:
-    """Has the functions of namespaces take ragged tensors where they have a meaning for them.
+    """Has the functions of namespaces take ragged and sparse tensors where these mean something.
 
     A function that several namespaces have stays the same in all.
     """
     forms = dict.fromkeys(UNARY, _unary) | dict.fromkeys(BINARY, _binary)
     for namespace in namespaces:
-        for name in (*forms, *OTHERS):
+        for name in {*forms, *OTHERS, *sparse_operators.UNARY, *sparse_operators.OTHERS}:
             function = namespace.get(name)
             if function is not None:
                 if function not in _made:
-                    ragged = OTHERS[name] if name in OTHERS else forms[name](function)
-                    _made[function] = aware(function, ragged)
+                    ragged = forms[name](function) if name in forms else OTHERS.get(name, function)
+                    _made[function] = aware(function, ragged, _sparse(name, function))
                 namespace[name] = _made[function]
 
 
