@@ -110,6 +110,7 @@ class _Convolution(Layer):
             strides=self.strides,
             dilation_rate=self.dilation_rate,
             data_format=self._layout,
+            name=("conv1d", "Conv2D", "Conv3D")[self.rank - 1],
         )
         return self._finished(outputs)
 

@@ -35,7 +35,9 @@ class _Pooling(Layer):
         # Other than tf.nn.pool, these take strides beyond the window: every second pixel alone.
         pooled = max_pool_v2 if self.kind == "MAX" else avg_pool_v2
         return pooled(
-            inputs, list(self.pool_size), list(self.strides), self.padding.upper(), self._layout
+            *(inputs, list(self.pool_size), list(self.strides), self.padding.upper()),
+            data_format=self._layout,
+            name="MaxPool" if self.kind == "MAX" and self.rank == 2 else None,
         )
 
     def compute_output_shape(self, input_shape: Any) -> Any:

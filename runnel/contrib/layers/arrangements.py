@@ -53,7 +53,8 @@ def flatten(inputs: Any, outputs_collections: Any = None, scope: Any = None) -> 
         >>> tf.contrib.layers.flatten(net)
     """
     with name_scope(scope, "Flatten", [inputs]) as opened:
-        outputs = Flatten().call(as_input(inputs))
+        with name_scope("flatten"):
+            outputs = Flatten().call(as_input(inputs))
         return collect_named_outputs(outputs_collections, opened, outputs)
 
 

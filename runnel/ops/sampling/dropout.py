@@ -67,8 +67,9 @@ def dropout(
         skip_op_ids(before)
         noise = random_uniform(_noise_shape(x, noise_shape), seed=seed, dtype=dtype)
         kept = greater_equal(noise, rate)
-        # Selecting, not multiplying by 0, keeps a dropped infinity or NaN from surviving.
-        result = where_v2(kept, scaled, constant(0.0, dtype))
+        # Selecting, not multiplying by 0, keeps a dropped infinity or NaN from surviving; programs
+        # ask for the result by the name of TensorFlow's product.
+        result = where_v2(kept, scaled, constant(0.0, dtype), name="mul_1")
         result.set_shape(x.dims)
         skip_op_ids(after)
         return result
