@@ -203,8 +203,8 @@ class CrossShardOptimizer(Optimizer):
         super().__init__(False, name)
         self._opt = opt
 
-    def compute_gradients(self, loss: Any, var_list: Any = None, **kwargs: Any) -> Any:
-        return self._opt.compute_gradients(loss, var_list, **kwargs)
+    def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
+        return self._opt.compute_gradients(*args, **kwargs)
 
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Any = None, name: str | None = None

@@ -6,6 +6,15 @@ returns the new value. What is gathered is in local variables.
 
 from __future__ import annotations
 
+from runnel.metrics.at_k import (
+    average_precision_at_k,
+    precision_at_k,
+    precision_at_top_k,
+    recall_at_k,
+    recall_at_top_k,
+    sparse_average_precision_at_k,
+    sparse_precision_at_k,
+)
 from runnel.metrics.classes import mean_iou, mean_per_class_accuracy
 from runnel.metrics.counts import (
     false_negatives,
@@ -41,6 +50,7 @@ from runnel.metrics.thresholds import (
 __all__ = [
     "accuracy",
     "auc",
+    "average_precision_at_k",
     "false_negatives",
     "false_negatives_at_thresholds",
     "false_positives",
@@ -55,11 +65,17 @@ __all__ = [
     "mean_tensor",
     "percentage_below",
     "precision",
+    "precision_at_k",
     "precision_at_thresholds",
+    "precision_at_top_k",
     "recall",
+    "recall_at_k",
     "recall_at_thresholds",
+    "recall_at_top_k",
     "root_mean_squared_error",
     "sensitivity_at_specificity",
+    "sparse_average_precision_at_k",
+    "sparse_precision_at_k",
     "specificity_at_sensitivity",
     "true_negatives",
     "true_negatives_at_thresholds",

@@ -16,6 +16,7 @@ from runnel.graph.operation import Tensor
 from runnel.graph.registry import get_op_def, register_op
 from runnel.graph.shape_inference import unchanged
 from runnel.graph.shapes import Dims
+from runnel.graph.sparse_tensor import SparseTensor
 from runnel.ops.half_precision import widen
 
 cast_op = register_op(
@@ -183,6 +184,8 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
         if isinstance(x, IndexedSlices):
             values = cast(x.values, target, name=scope)
             return IndexedSlices(values, x.indices, x.dense_shape)
+        if isinstance(x, SparseTensor):
+            return SparseTensor(x.indices, cast(x.values, target, name=scope), x.dense_shape)
         tensor = convert_to_tensor(x, name="x")
         if tensor.dtype.base_dtype is target:
             return tensor

@@ -34,11 +34,7 @@ def add_operators() -> None:
 
 
 # Names of ``tf`` whose functions take a sparse tensor too, and keep 0 where nothing is.
-UNARY = (
-    *("abs", "cast", "erf", "negative", "sign", "sqrt", "square", "tanh"),
-    *("to_bfloat16", "to_complex64", "to_complex128", "to_double", "to_float", "to_int32"),
-    "to_int64",
-)
+UNARY = ("abs", "erf", "negative", "sign", "sqrt", "square", "tanh")
 
 
 def of_values(function: Callable[..., Any]) -> Callable[..., SparseTensor]:
