@@ -1,4 +1,4 @@
-"""What is known of each operation of a graph: parameters, and time and memory in traced steps."""
+"""What is known of each operation: parameters, arithmetic, time and memory in traced steps."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from runnel.graph.collections import GraphKeys
 from runnel.graph.graph import Graph
+from runnel.profiler.float_operations import float_operations
 
 _VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 
@@ -20,6 +21,7 @@ class Measured:
     name: str
     types: tuple[str, ...]
     parameters: int = 0
+    float_ops: int = 0
     micros: float = 0.0
     bytes: float = 0.0
     runs: int = 0
@@ -38,7 +40,7 @@ def measured(graph: Graph, traces: Sequence[Any]) -> dict[str, Measured]:
         types: tuple[str, ...] = (op.type,)
         if op.name in trainable:
             types = (op.type, "_trainable_variables")
-        one = found[op.name] = Measured(op.name, types)
+        one = found[op.name] = Measured(op.name, types, float_ops=float_operations(op))
         if op.type in _VARIABLES:
             one.parameters = op.attrs["shape"].num_elements() or 0
     for trace in traces:

@@ -11,6 +11,7 @@ _EVERYTHING: dict[str, Any] = {
     "min_bytes": 0,
     "min_micros": 0,
     "min_params": 0,
+    "min_float_ops": 0,
     "min_occurrence": 0,
     "order_by": "name",
     "account_type_regexes": [".*"],
@@ -41,6 +42,13 @@ class ProfileOptionBuilder:
         """Options for the number of parameters, scope by scope."""
         return copy.deepcopy(
             _EVERYTHING | {"account_type_regexes": ["_trainable_variables"], "select": ["params"]}
+        )
+
+    @staticmethod
+    def float_operation() -> dict[str, Any]:
+        """Options for the number of floating-point operations, scope by scope."""
+        return copy.deepcopy(
+            _EVERYTHING | {"min_float_ops": 1, "order_by": "float_ops", "select": ["float_ops"]}
         )
 
     @staticmethod
@@ -80,6 +88,10 @@ class ProfileOptionBuilder:
         """Shows what has at least so many parameters."""
         return self._with(min_params=min_params)
 
+    def with_min_float_operations(self, min_float_ops: int) -> ProfileOptionBuilder:
+        """Shows what makes at least so many floating-point operations."""
+        return self._with(min_float_ops=min_float_ops)
+
     def with_min_occurrence(self, min_occurrence: int) -> ProfileOptionBuilder:
         """Shows types of operations of which there are at least so many."""
         return self._with(min_occurrence=min_occurrence)
@@ -109,7 +121,7 @@ class ProfileOptionBuilder:
         return self._with(account_displayed_op_only=is_true)
 
     def order_by(self, attribute: str) -> ProfileOptionBuilder:
-        """Sorts by ``name``, ``micros``, ``bytes``, ``params`` or ``occurrence``."""
+        """Sorts by ``name``, ``micros``, ``bytes``, ``params``, ``float_ops`` or ``occurrence``."""
         return self._with(order_by=attribute)
 
     def select(self, attributes: Sequence[str]) -> ProfileOptionBuilder:

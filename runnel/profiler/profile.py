@@ -1,4 +1,4 @@
-"""``tf.profiler.profile``: parameters, time and memory by scope or by type of operation."""
+"""``tf.profiler.profile``: parameters, arithmetic, time and memory by scope or by type."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ from runnel.profiler.measured import Measured, measured
 from runnel.profiler.option_builder import ProfileOptionBuilder
 
 _ROOT = "_TFProfRoot"
-_COUNTS = "exec_micros", "requested_bytes", "parameters"
-_COUNT_OF = {"micros": "exec_micros", "bytes": "requested_bytes", "params": "parameters"}
+_COUNT_OF = {
+    "micros": "exec_micros",
+    "bytes": "requested_bytes",
+    "params": "parameters",
+    "float_ops": "float_ops",
+}
+_COUNTS = tuple(_COUNT_OF.values())
 
 _TYPES = MessageTypes(
     "tfprof_output",
@@ -26,12 +31,14 @@ _TYPES = MessageTypes(
             one("exec_micros", 2, INT64),
             one("requested_bytes", 3, INT64),
             one("parameters", 4, INT64),
+            one("float_ops", 13, INT64),
             many("devices", 10, STRING),
             one("total_definition_count", 23, INT64),
             one("total_run_count", 22, INT64),
             one("total_exec_micros", 6, INT64),
             one("total_requested_bytes", 7, INT64),
             one("total_parameters", 8, INT64),
+            one("total_float_ops", 14, INT64),
             many("children", 12, MESSAGE, "GraphNodeProto"),
         ],
         "MultiGraphNodeProto": [
@@ -39,9 +46,11 @@ _TYPES = MessageTypes(
             one("exec_micros", 2, INT64),
             one("requested_bytes", 3, INT64),
             one("parameters", 4, INT64),
+            one("float_ops", 5, INT64),
             one("total_exec_micros", 6, INT64),
             one("total_requested_bytes", 7, INT64),
             one("total_parameters", 8, INT64),
+            one("total_float_ops", 9, INT64),
             many("graph_nodes", 10, MESSAGE, "GraphNodeProto"),
             many("children", 11, MESSAGE, "MultiGraphNodeProto"),
         ],
@@ -65,7 +74,8 @@ def profile(
     """Parameters of a graph, and the time and memory of a step that was traced.
 
     ``cmd`` is ``scope`` (a tree of scopes, a ``GraphNodeProto``) or ``op`` (types of operations, a
-    ``MultiGraphNodeProto``). Floating-point operations are not counted.
+    ``MultiGraphNodeProto``). Floating-point operations are those of operations that TensorFlow
+    counts, where the graph knows their shapes: give placeholders the size of a batch.
 
     Example:
         >>> build = tf.profiler.ProfileOptionBuilder
@@ -149,7 +159,9 @@ def _scope(
 
 
 def _is_shown(name: str, node: Any, chosen: dict[str, Any]) -> bool:
-    if not any(getattr(node, f"total_{count}") for count in _COUNTS):
+    # Nearly everything computes: that alone shows only where arithmetic is asked for.
+    asked = [c for c in _COUNTS if c != "float_ops" or c in chosen["select"]]
+    if not any(getattr(node, f"total_{count}") for count in asked):
         return False
     for what, count in _COUNT_OF.items():
         if getattr(node, f"total_{count}") < chosen[f"min_{what}"]:
@@ -163,6 +175,7 @@ def _count(node: Any, found: Measured) -> None:
     node.exec_micros = node.total_exec_micros = round(found.micros)
     node.requested_bytes = node.total_requested_bytes = round(found.bytes)
     node.parameters = node.total_parameters = found.parameters
+    node.float_ops = node.total_float_ops = found.float_ops
     node.run_count = node.total_run_count = found.runs
     if found.device:
         node.devices.append(found.device)

@@ -42,6 +42,40 @@ def test_times_and_bytes_are_those_of_the_trace():
     assert order == sorted(order, reverse=True)
 
 
+def test_floating_point_operations_are_counted_where_shapes_are_known():
+    images = tf.placeholder(tf.float32, [2, 8, 8, 3])
+    with tf.name_scope("net"):
+        found = tf.nn.conv2d(images, tf.zeros([3, 3, 3, 5]), 2, "SAME", name="conv")
+        pooled = tf.nn.max_pool(found, 2, 2, "SAME", name="pool")
+        rows = tf.reshape(pooled, [2, 20])
+        tf.nn.softmax(tf.matmul(rows, tf.zeros([20, 4]), name="product"), name="chances")
+    tf.matmul(tf.placeholder(tf.float32, [None, 3]), tf.zeros([3, 4]), name="unknown")
+    root = tf.profiler.profile(options=quiet(BUILD.float_operation()))
+    [net] = root.children
+    expected = {
+        "net/conv": 2 * (2 * 4 * 4 * 5) * (3 * 3 * 3),
+        "net/product": 2 * 20 * (2 * 4),
+        "net/pool": 4 * (2 * 2 * 2 * 5),
+        "net/chances": 5 * (2 * 4),
+    }
+    assert {node.name: node.float_ops for node in net.children} == expected
+    assert root.total_float_ops == net.total_float_ops == sum(expected.values())
+    kinds = tf.profiler.profile(cmd="op", options=quiet(BUILD.float_operation()))
+    assert kinds.total_float_ops == root.total_float_ops
+
+
+def test_the_gradient_of_a_convolution_takes_twice_as_much():
+    images = tf.placeholder(tf.float32, [2, 8, 8, 3])
+    filters = tf.get_variable("filters", [3, 3, 3, 5], initializer=tf.zeros_initializer())
+    found = tf.nn.conv2d(images, filters, 1, "SAME")
+    tf.gradients(found, [images, filters])
+    kinds = tf.profiler.profile(cmd="op", options=quiet(BUILD.float_operation())).children
+    counts = {kind.name: kind.float_ops for kind in kinds}
+    once = 2 * (2 * 8 * 8 * 5) * (3 * 3 * 3)
+    for kind in ("Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"):
+        assert counts[kind] == once
+
+
 def test_types_of_operations_add_up():
     metadata = traced()
     root = tf.profiler.profile(None, metadata, cmd="op", options=quiet(BUILD.time_and_memory()))
