@@ -75,9 +75,16 @@ class Server:
         self.addresses = self._cluster.addresses()
         self._security = Security.from_environment()
         config = definition.default_session_config
-        devices = _devices_of(self.task, config)
-        host, port = split_address(self.addresses[self.task])
+        host, _ = split_address(self.addresses[self.task])
         self._security.require_allowed(host)
+        leader = _leader(self.addresses)
+        self._fabric: Any = None
+        if config.experimental.collective_nccl:
+            from runnel.distributed.xla_fabric import joined
+
+            # Before XLA starts, which it does when its devices are listed.
+            self._fabric = joined(self.task, leader, self.addresses, self._security, config)
+        devices = _devices_of(self.task, config)
         deadline = float(os.environ.get("RUNNEL_HEARTBEAT_SECONDS") or DEADLINE_SECONDS)
         most = int(os.environ.get("RUNNEL_MOST_MESSAGE_BYTES") or MOST_BYTES)
         me = TaskIdentity(self.task, tuple(devices))
@@ -89,7 +96,7 @@ class Server:
             self._say,
             self._ship,
         )
-        self.host.join_cluster(_leader(self.addresses))
+        self.host.join_cluster(leader, self._fabric)
         self.masters: dict[int, MasterSession] = {}
         self.steps_of_closed = 0
         """How many steps the masters of closed sessions have seen end."""
@@ -97,17 +104,11 @@ class Server:
         self._question_numbers = itertools.count(1)
         self._service: Any = None
         self._service_lock = threading.Lock()
-        try:
-            self._listener = Listener(
-                _bound(host), port, me.local_name, self._security, self.peers.greet, self._grpc_path
-            )
-        except OSError as error:
-            raise errors.UnknownError(
-                None,
-                None,
-                f"{self.task} cannot listen on {self.addresses[self.task]}: {error}. Another "
-                "program may be using the port",
-            ) from error
+        self._listener = Listener.of_task(
+            self.task,
+            self.addresses[self.task],
+            *(me.local_name, self._security, self.peers.greet, self._grpc_path),
+        )
         address = f"{host}:{self._listener.port}"
         self.addresses[self.task] = address
         self.target = f"grpc://{address}"
@@ -173,6 +174,8 @@ class Server:
                 self._service.stop()
         self.peers.close(why)
         self.host.close(why)
+        if self._fabric is not None:
+            self._fabric.close()
 
     @staticmethod
     def create_local_server(config: Any = None, start: bool = True) -> Server:
@@ -359,10 +362,3 @@ def _leader(tasks: Iterable[str]) -> str:
             if parsed_device(task).job == job:
                 return task
     return tasks[0]
-
-
-def _bound(host: str) -> str:
-    """The address to listen on: the one that is named if it is loopback, else all of them."""
-    if is_loopback(host):
-        return "127.0.0.1" if host == "localhost" else host
-    return "0.0.0.0"  # noqa: S104 (it was checked that this is wanted)

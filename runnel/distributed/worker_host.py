@@ -32,6 +32,7 @@ from runnel.distributed.worker import (
     WorkerStep,
 )
 from runnel.graph import errors
+from runnel.queues.joint_calls import Fabric
 from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.schedule.tracing import StepTracer
 from runnel.runtime.session.subgraphs import Subgraphs
@@ -109,7 +110,7 @@ class WorkerHost:
         with self._lock:
             self._worker.bundle(peer, message, values)
 
-    def join_cluster(self, leader: str) -> None:
+    def join_cluster(self, leader: str, fabric: Fabric | None = None) -> None:
         """Lets this task's devices take part in groups, which the task ``leader`` forms."""
 
         def post(task: str, key: str, value: Any) -> None:
@@ -119,7 +120,7 @@ class WorkerHost:
             dials = not key.startswith(("over ", "leave "))
             self._ship_to(task, "", envelope, [value], False, dials=dials)
 
-        self.state.resources.collectives.connect(self.task, leader, post)
+        self.state.resources.collectives.connect(self.task, leader, post, fabric)
 
     def _collect(self, peer: Any, message: Bundle, values: Sequence[Any]) -> None:
         """Values of other members for collectives."""

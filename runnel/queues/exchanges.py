@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from runnel.graph.errors import InvalidArgumentError
-from runnel.queues.collective import Begin, Exchange, Send
+from runnel.queues.collective_call import Begin, Exchange, Send
 
 MERGES: dict[str, Callable[..., Any]] = {
     "Add": np.add,
@@ -24,19 +24,20 @@ CACHED = 1 << 16
 Empty = Callable[[tuple[int, ...], np.dtype], np.ndarray]
 
 
-def all_reduce(value: np.ndarray, merge: str, divides: bool, empty: Empty = np.empty) -> Begin:
+def all_reduce(value: Any, merge: str, divides: bool, empty: Empty = np.empty) -> Begin:
     """Every member gets what all values give together; ``divides``: by their number.
 
-    ``value`` must not change meanwhile. ``empty`` gives the memory for a large result.
+    ``value``, an array here or on a device, must not change meanwhile. ``empty`` gives the memory
+    for a large result.
     """
 
     def begin(rank: int, count: int, send: Send) -> Exchange:
-        mine = value.reshape(-1)
+        array = np.asarray(value)
         # Two would send as much around a ring, in two turns.
-        exchange = _around_ring if count > 2 and value.nbytes > SMALL_BYTES else _whole
+        exchange = _around_ring if count > 2 and array.nbytes > SMALL_BYTES else _whole
         merging = _Merging(MERGES[merge], count if divides else 1)
-        found = yield from exchange(mine, merging, rank, count, send, empty)
-        return found.reshape(value.shape)
+        found = yield from exchange(array.reshape(-1), merging, rank, count, send, empty)
+        return found.reshape(array.shape)
 
     return begin
 
@@ -105,32 +106,34 @@ def _around_ring(
     return found
 
 
-def all_gather(value: np.ndarray) -> Begin:
+def all_gather(value: Any) -> Begin:
     """Every member gets all values, one behind the other in the order of the members."""
 
     def begin(rank: int, count: int, send: Send) -> Exchange:
-        values = [value] * count
+        mine = np.asarray(value)
+        values = [mine] * count
         for other in range(count):
             if other != rank:
-                send(other, f"{rank}", value)
+                send(other, f"{rank}", mine)
         for other in range(count):
             if other != rank:
                 values[other] = yield f"{other}"
-                if values[other].dtype != value.dtype or values[other].shape[1:] != value.shape[1:]:
-                    raise _different(values[other], value)
+                if values[other].dtype != mine.dtype or values[other].shape[1:] != mine.shape[1:]:
+                    raise _different(values[other], mine)
         return np.concatenate(values)
 
     return begin
 
 
-def broadcast_send(value: np.ndarray) -> Begin:
+def broadcast_send(value: Any) -> Begin:
     """Every other member gets this value."""
 
     def begin(rank: int, count: int, send: Send) -> Exchange:
+        mine = np.asarray(value)
         for other in range(count):
             if other != rank:
-                send(other, "value", value)
-        return value
+                send(other, "value", mine)
+        return mine
         yield  # it asks for nothing
 
     return begin

@@ -54,14 +54,19 @@ class CollectiveOptimizer(Optimizer):
         group_key: int = 1,
         use_locking: bool = False,
         name: str = "collective",
+        communication_hint: str = "auto",
     ) -> None:
-        """``group_key`` tells the workers of one job from other groups on the same tasks."""
+        """``group_key`` tells the workers of one job from other groups on the same tasks.
+
+        ``communication_hint`` is that of :func:`tf.collectives.all_reduce`.
+        """
         super().__init__(use_locking, name)
         if num_workers < 1:
             raise ValueError(f"num_workers is {num_workers}; there must be at least one")
         self._opt = opt
         self._workers = num_workers
         self._group_key = group_key
+        self._hint = communication_hint
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
         """The gradients of this worker, as the wrapped optimizer computes them."""
@@ -109,9 +114,9 @@ class CollectiveOptimizer(Optimizer):
     def _means(self, grads: list[Tensor]) -> list[Tensor]:
         """The means of gradients of one type, which travel as one array."""
         if len(grads) == 1:
-            return [all_reduce(grads[0], self._workers, self._group_key, final_op="Div")]
+            return [self._mean(grads[0])]
         packed = concat([reshape(grad, [-1]) for grad in grads], 0)
-        mean = all_reduce(packed, self._workers, self._group_key, final_op="Div")
+        mean = self._mean(packed)
         sizes = stack([size(grad) for grad in grads])
         parts = split(mean, sizes, num=len(grads))
         means = []
@@ -120,10 +125,16 @@ class CollectiveOptimizer(Optimizer):
             means[-1].set_shape(grad.get_shape())
         return means
 
+    def _mean(self, value: Tensor) -> Tensor:
+        who = self._workers, self._group_key
+        return all_reduce(value, *who, final_op="Div", communication_hint=self._hint)
+
     def _rows_of_all(self, grad: IndexedSlices) -> IndexedSlices:
         mean = self._own_part(grad)
         values, indices = (
-            all_gather(part, self._workers, self._group_key, uneven=True)
+            all_gather(
+                part, self._workers, self._group_key, uneven=True, communication_hint=self._hint
+            )
             for part in (mean.values, mean.indices)
         )
         return IndexedSlices(values, indices, mean.dense_shape)
@@ -147,13 +158,17 @@ class CollectiveOptimizer(Optimizer):
 
     def make_session_run_hook(self, is_chief: bool) -> SessionRunHook:
         """Gives every worker the variables of the chief when sessions begin."""
-        return _EqualBeginning(is_chief, self._workers, self._group_key)
+        return _EqualBeginning(is_chief, self._workers, self._group_key, self._hint)
 
 
 class _EqualBeginning(SessionRunHook):
-    def __init__(self, is_chief: bool, workers: int, group_key: int) -> None:
+    def __init__(self, is_chief: bool, workers: int, group_key: int, hint: str) -> None:
         self._is_chief = is_chief
-        self._who = workers, group_key
+        self._who: dict[str, Any] = {
+            "group_size": workers,
+            "group_key": group_key,
+            "communication_hint": hint,
+        }
         self._equal: Any = None
 
     def begin(self) -> None:
@@ -164,9 +179,9 @@ class _EqualBeginning(SessionRunHook):
     def _given(self, variable: Any) -> Any:
         with get_default_graph().device(variable.device):
             if self._is_chief:
-                return broadcast_send(variable.read_value(), *self._who)
+                return broadcast_send(variable.read_value(), **self._who)
             dtype = variable.dtype.base_dtype
-            return variable.assign(broadcast_recv(variable.get_shape(), dtype, *self._who))
+            return variable.assign(broadcast_recv(variable.get_shape(), dtype, **self._who))
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         session.run(self._equal)

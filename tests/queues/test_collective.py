@@ -12,7 +12,8 @@ import pytest
 
 import runnel as tf
 from runnel.queues import exchanges
-from runnel.queues.collective import Call, Collectives
+from runnel.queues.collective import Collectives
+from runnel.queues.collective_call import Call
 from runnel.queues.waiter import Waiter
 
 ONES = exchanges.all_reduce(np.ones(9000), "Add", False)

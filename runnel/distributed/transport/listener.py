@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from runnel.distributed.security import PROTOCOL, Security
+from runnel.distributed.security import PROTOCOL, Security, is_loopback, split_address
 from runnel.distributed.transport.connection import MAGIC
 from runnel.distributed.transport.stream import (
     GREETING_SECONDS,
@@ -24,6 +24,7 @@ from runnel.distributed.transport.stream import (
     TlsStream,
     is_same_user,
 )
+from runnel.graph.errors import UnknownError
 
 logger = logging.getLogger("runnel")
 
@@ -56,6 +57,20 @@ class Listener:
             local.listen(512)
             self._sockets.append(local)
         self._closed = False
+
+    @classmethod
+    def of_task(cls, task: str, address: str, *others: Any) -> Listener:
+        """One on the address that a cluster has for ``task``."""
+        host, port = split_address(address)
+        try:
+            return cls(_bound(host), port, *others)
+        except OSError as error:
+            raise UnknownError(
+                None,
+                None,
+                f"{task} cannot listen on {address}: {error}. Another program may be using the "
+                "port",
+            ) from error
 
     def start(self) -> None:
         """Begins to accept."""
@@ -139,6 +154,13 @@ def _pump(source: Any, sink: Any) -> None:
     finally:
         source.close()
         sink.close()
+
+
+def _bound(host: str) -> str:
+    """The address to listen on: the one that is named if it is loopback, else all of them."""
+    if is_loopback(host):
+        return "127.0.0.1" if host == "localhost" else host
+    return "0.0.0.0"  # noqa: S104 (it was checked that this is wanted)
 
 
 def _family(host: str) -> socket.AddressFamily:

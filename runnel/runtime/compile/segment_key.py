@@ -85,7 +85,7 @@ def segment_key(
 
 def _around(device: Any) -> Any:
     """What a trace, and an executable, depends on beside the segment."""
-    used = jax.devices()[0] if device is None else device
+    used = jax.local_devices()[0] if device is None else device
     settings = sorted(jax.config.values.items())
     for name, value in settings:
         if type(value) not in _PLAIN and not isinstance(value, Enum):

@@ -36,7 +36,8 @@ def _accelerator_possible() -> bool:
     return nvidia or Path("/dev/kfd").exists() or Path("/dev/accel0").exists()
 
 
-def _kind(platform: str) -> str:
+def kind_of(platform: str) -> str:
+    """The type, in the names of devices, of those that JAX calls ``platform``."""
     return {"cpu": "CPU", "tpu": "TPU"}.get(platform, "GPU")
 
 
@@ -78,7 +79,7 @@ def xla_device(device: LogicalDevice) -> Any:
     if device.device_type == "CPU":
         hosts = _host_devices()
         return hosts[device.index % len(hosts)]
-    same_kind = [d for d in _accelerators() if _kind(d.platform) == device.device_type]
+    same_kind = [d for d in _accelerators() if kind_of(d.platform) == device.device_type]
     # "GPU:1 of those that a session sees" may be GPU:3 of the machine.
     position = int(device.hardware.rpartition(":")[2])
     return same_kind[position]
@@ -109,7 +110,7 @@ def _session_devices(device_count: tuple[tuple[str, int], ...], visible: str) ->
     by_kind: dict[str, list[Any]] = {}
     wanted = any(counts.get(kind, 1) for kind in ("GPU", "TPU"))
     for device in _accelerators() if wanted else ():
-        by_kind.setdefault(_kind(device.platform), []).append(device)
+        by_kind.setdefault(kind_of(device.platform), []).append(device)
     for kind, found in by_kind.items():
         chosen = list(range(len(found)))
         if kind == "GPU" and visible:
