@@ -13,11 +13,15 @@ from benchmarks.trial import SUBJECT, Outcome, Program, Settings, Trial, duratio
 WORKLOADS = "benchmarks.workloads.data_parallel"
 MODEL = "a perceptron 784-1024-1024-10, batches of 128, gradient descent"
 MILLI = 1e3
+BY_XLA = "runnel.xla"
+"""The same program; its groups exchange through XLA (Gloo), not by the tasks' connections."""
 
 
-def _measured(settings: Settings, workload: str) -> Outcome:
+def _measured(
+    settings: Settings, workload: str, contenders: tuple[str, ...] = (SUBJECT, BY_XLA, "pytorch")
+) -> Outcome:
     programs: dict[str, Program] = {
-        name: (f"{WORKLOADS}:{workload}", {"contender": name}) for name in (SUBJECT, "pytorch")
+        name: (f"{WORKLOADS}:{workload}", {"contender": name}) for name in contenders
     }
     with Trial(settings, list(programs), 300.0) as trial:
         return trial.measure(programs, compared="checked", agreement=1e-3)
@@ -50,7 +54,7 @@ def data_parallel(settings: Settings) -> list[Row]:
 
 def computing(settings: Settings) -> list[Row]:
     """The same step without anybody to exchange gradients with."""
-    outcome = _measured(settings, "step_alone")
+    outcome = _measured(settings, "step_alone", (SUBJECT, "pytorch"))
     what = f"1 worker, nothing to exchange: {MODEL}"
     return [speed_row("computing", what, "ms", outcome, durations(outcome, MILLI))]
 

@@ -13,6 +13,7 @@ from benchmarks.results import Row
 
 CONTENDERS = {
     "runnel": "runnel",
+    "runnel.xla": "runnel through XLA",
     "tensorflow": "TensorFlow",
     "jax": "JAX",
     "pytorch": "PyTorch",

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -93,12 +94,16 @@ def _share_cores() -> int:
     return max(1, cores() // WORKERS)
 
 
-def _begin_graph(rank: int, addresses: list[str]) -> str:
+def _begin_graph(rank: int, addresses: list[str], by_xla: bool) -> str:
     """Begins a worker; returns what its sessions connect to."""
     os.environ["NPROC"] = str(_share_cores())  # XLA looks when it starts
     import runnel as tf
 
-    return tf.train.Server({"worker": addresses}, "worker", rank).target if addresses else ""
+    if not addresses:
+        return ""
+    config = tf.ConfigProto()
+    config.experimental.collective_nccl = by_xla
+    return tf.train.Server({"worker": addresses}, "worker", rank, config=config).target
 
 
 def _begin_torch(rank: int, addresses: list[str]) -> None:
@@ -110,8 +115,8 @@ def _begin_torch(rank: int, addresses: list[str]) -> None:
         torch.distributed.init_process_group("gloo", rank=rank, world_size=WORKERS)
 
 
-def _graph_step(rank: int, addresses: list[str]) -> Callable[[], float]:
-    target = _begin_graph(rank, addresses)
+def _graph_step(rank: int, addresses: list[str], hint: str = "ring") -> Callable[[], float]:
+    target = _begin_graph(rank, addresses, hint == "nccl")
     import runnel as tf
 
     with tf.Graph().as_default(), tf.device(f"/job:worker/task:{rank}" if target else ""):
@@ -127,7 +132,7 @@ def _graph_step(rank: int, addresses: list[str]) -> Callable[[], float]:
         loss = tf.reduce_mean(entropy)
         optimizer = tf.train.GradientDescentOptimizer(RATE)
         if target:
-            optimizer = tf.train.CollectiveOptimizer(optimizer, WORKERS)
+            optimizer = tf.train.CollectiveOptimizer(optimizer, WORKERS, communication_hint=hint)
         train = optimizer.minimize(loss)
         session = tf.Session(target)
         session.run(tf.global_variables_initializer())
@@ -164,13 +169,15 @@ def _torch_step(rank: int, addresses: list[str]) -> Callable[[], float]:
     return step
 
 
-def _graph_exchange(rank: int, addresses: list[str]) -> Callable[[], float]:
-    target = _begin_graph(rank, addresses)
+def _graph_exchange(rank: int, addresses: list[str], hint: str = "ring") -> Callable[[], float]:
+    target = _begin_graph(rank, addresses, hint == "nccl")
     import runnel as tf
 
     with tf.Graph().as_default(), tf.device(f"/job:worker/task:{rank}"):
         gradients = tf.get_variable("gradients", initializer=_gradients(rank))
-        mean = tf.collectives.all_reduce(gradients, WORKERS, final_op="Div")
+        mean = tf.collectives.all_reduce(
+            gradients, WORKERS, final_op="Div", communication_hint=hint
+        )
         session = tf.Session(target)
         session.run(tf.global_variables_initializer())
         call = session.make_callable(mean[0])
@@ -198,8 +205,10 @@ def _gradients(rank: int) -> np.ndarray:
 
 STEPS = {
     ("training_step", "runnel"): _graph_step,
+    ("training_step", "runnel.xla"): partial(_graph_step, hint="nccl"),
     ("training_step", "pytorch"): _torch_step,
     ("exchange", "runnel"): _graph_exchange,
+    ("exchange", "runnel.xla"): partial(_graph_exchange, hint="nccl"),
     ("exchange", "pytorch"): _torch_exchange,
 }
 
