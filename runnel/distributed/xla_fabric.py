@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from runnel.distributed.open_sockets import hang_up, open_sockets
 from runnel.distributed.security import Security, is_loopback, split_address
 from runnel.distributed.xla_meeting import XlaMeeting
 from runnel.graph.device import parsed_device
@@ -62,8 +63,8 @@ def joined(
                 task,
             )
             return None
-        connected = _connected(agreed.address, len(tasks), tasks.index(task))
-    return XlaFabric(tasks, agreed.name, connected)
+        devices, sockets = _connected(agreed.address, len(tasks), tasks.index(task))
+    return XlaFabric(tasks, agreed.name, devices, sockets)
 
 
 def _require_possible(addresses: Sequence[str], security: Security) -> None:
@@ -91,8 +92,13 @@ def _require_possible(addresses: Sequence[str], security: Security) -> None:
         ) from error
 
 
-def _connected(coordinator: str, count: int, index: int) -> dict[str, list[Any]]:
-    """The first device of each process by kind, after all have exchanged something."""
+def _connected(
+    coordinator: str, count: int, index: int
+) -> tuple[dict[str, list[Any]], dict[int, str]]:
+    """The first device of each process by kind, after all have exchanged something.
+
+    Also the sockets over which they have.
+    """
     import jax
 
     host, port = split_address(coordinator)
@@ -111,6 +117,7 @@ def _connected(coordinator: str, count: int, index: int) -> dict[str, list[Any]]
     finally:
         jax.config.update("jax_enable_preemption_service", preempted)
     found: dict[str, list[Any]] = {}
+    before = open_sockets()
     for platform in dict.fromkeys((jax.default_backend(), "cpu")):
         try:
             devices = jax.devices(platform)
@@ -121,19 +128,27 @@ def _connected(coordinator: str, count: int, index: int) -> dict[str, list[Any]]
             chosen = found[kind_of(platform)] = [first[i] for i in range(count)]
             for exchange in ("sum", "all"):  # connects them
                 _exchange(tuple(chosen), exchange, np.zeros(1, np.float32))
+    sockets = {fd: name for fd, name in open_sockets().items() if before.get(fd) != name}
     jax.distributed.shutdown()
-    return found
+    return found, sockets
 
 
 class XlaFabric:
     """The processes of ``tasks``, joined by XLA."""
 
-    def __init__(self, tasks: Sequence[str], name: str, devices: dict[str, list[Any]]) -> None:
+    def __init__(
+        self,
+        tasks: Sequence[str],
+        name: str,
+        devices: dict[str, list[Any]],
+        sockets: dict[int, str],
+    ) -> None:
         """``devices``: by kind, that of each process; ``name`` is equal at all of them."""
         self.tasks = list(tasks)
         self.broken = ""
         self._name = name
         self._devices = devices
+        self._sockets = sockets
         self._failed = threading.Event()
         # Guards what makes the fabric broken: the first cause is kept.
         self._lock = threading.Lock()
@@ -163,7 +178,8 @@ class XlaFabric:
         return np.asarray(taken_over(value))
 
     def fail(self, why: str) -> None:
-        """Nothing goes through it any more."""
+        """Nothing goes through it any more: an exchange that waits for a process fails."""
+        hang_up(self._sockets)
         with self._lock:
             self.broken = self.broken or (
                 f"{why}. XLA had joined its process with others; it cannot be replaced before "

@@ -230,6 +230,22 @@ def test_a_step_that_fails_while_gradients_travel_changes_nothing():
             np.testing.assert_array_equal(value, 0.75)
 
 
+def test_the_optimizers_hint_is_that_of_all_its_collectives():
+    dense = tf.get_variable("dense", [3, 2])
+    table = tf.get_variable("table", [5, 2])
+    loss = tf.reduce_sum(dense) + tf.reduce_sum(tf.nn.embedding_lookup(table, [1, 2]))
+    inner = tf.train.GradientDescentOptimizer(0.1)
+    optimizer = tf.train.CollectiveOptimizer(inner, 2, communication_hint="nccl")
+    optimizer.minimize(loss)
+    for is_chief in (True, False):
+        optimizer.make_session_run_hook(is_chief).begin()
+    operations = tf.get_default_graph().get_operations()
+    found = [op for op in operations if op.type.startswith("Collective")]
+    kinds = {"Reduce", "Gather", "BcastSend", "BcastRecv"}
+    assert {op.type.removeprefix("Collective") for op in found} == kinds
+    assert {op.get_attr("communication_hint") for op in found} <= {"nccl", b"nccl"}
+
+
 def test_a_timeout_fails_the_operation_and_names_it():
     alone = tf.collectives.all_reduce(tf.ones([2]), 2, timeout=0.1, name="alone")
     with tf.Session() as sess:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -23,12 +24,13 @@ MERGES = {"Add": np.add, "Mul": np.multiply, "Min": np.minimum, "Max": np.maximu
 class Member:
     """A worker in a process of its own, which must not begin alone."""
 
-    def __init__(self, addresses: list[str], index: int) -> None:
+    def __init__(self, addresses: list[str], index: int, **environment: str) -> None:
         command = [sys.executable, "-m", "tests.distributed.xla_member"]
         self.process = subprocess.Popen(
             [*command, json.dumps({"worker": addresses}), str(index)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            env={**os.environ, **environment},
             text=True,
         )
 
@@ -53,8 +55,8 @@ class Member:
         return json.loads(self.line())["error"]
 
     def end(self) -> None:
-        self.process.kill()
-        self.process.communicate()
+        with self.process:
+            self.process.kill()
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +210,26 @@ def test_the_others_survive_a_lost_member_and_go_on_without_xla():
             member.tell({**strict, "communication_hint": "auto"})
         for member in members:
             assert member.values()[0].tolist() == [2.0] * 1000
+    finally:
+        for member in members:
+            member.end()
+
+
+def test_a_member_that_stops_in_the_middle_holds_nobody():
+    addresses = free_addresses(2)
+    members = [Member(addresses, index, RUNNEL_HEARTBEAT_SECONDS="5") for index in range(2)]
+    try:
+        assert [member.line() for member in members] == ["ready", "ready"]
+        for member in members:
+            member.tell(collective("all_reduce", np.ones(1_000_000)), times=1_000_000)
+        assert [member.line() for member in members] == ["under way", "under way"]
+        members[1].process.send_signal(signal.SIGSTOP)
+        kind, what = members[0].error()
+        assert kind == "UnavailableError"
+        assert "/job:worker/replica:0/task:1 is lost" in what
+        assert members[0].process.stdin is not None
+        members[0].process.stdin.close()
+        assert members[0].process.wait(60) == 0
     finally:
         for member in members:
             member.end()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,10 @@ def main() -> None:
         except tf.errors.OpError as error:
             print(json.dumps({"error": [type(error).__name__, str(error)]}), flush=True)
     server.stop()
+    for thread in threading.enumerate():
+        if thread.name == "runnel-xla":
+            thread.join(30)
+            assert not thread.is_alive(), "it is still in an exchange"
 
 
 if __name__ == "__main__":
