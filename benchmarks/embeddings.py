@@ -1,4 +1,4 @@
-"""Large embeddings and softmaxes over many classes, beside TensorFlow, PyTorch and Ray.
+"""Large embeddings and softmaxes over many classes, beside TensorFlow, PyTorch, Ray and MXNet.
 
 `python -m benchmarks.embeddings` measures every row; `--rows tables` only some, `--quick` with
 fewer and shorter rounds. The results go to `benchmarks/results/embeddings.json`.
@@ -21,6 +21,7 @@ from benchmarks.trial import (
     speed_row,
     thread_notes,
 )
+from benchmarks.workloads import cluster_training_mxnet
 from benchmarks.workloads.cluster_training import BATCH, WORKERS
 from benchmarks.workloads.sampled_softmax import EXAMPLES, LENGTH
 
@@ -33,6 +34,8 @@ MAPPED_SIZES = (100, 1_000, 4_000)
 FLAT = 1.2
 SERVERS = (1, 2, 4)
 MEGABYTES = (100, 1024, 4096)
+ALIKE_IN_ORDER, ALIKE_IN_ANY_ORDER = 1e-4, 1e-2
+"""How near losses of contenders are whose updates come in one order, and as they come."""
 
 
 def tables(settings: Settings) -> list[Row]:
@@ -203,7 +206,17 @@ def _growth(servers: int, found: dict[int, Outcome]) -> Row:
 def workers(settings: Settings) -> list[Row]:
     """Asynchronous and synchronous training by three workers on one parameter server."""
     rows = []
-    peers = ["tensorflow", *(["ray"] if find_spec("ray") is not None else [])]
+    by_hand: dict[str, str] = {}  # programs of their own
+    notes = []
+    if find_spec("ray") is not None:
+        by_hand["ray"] = f"{WORKLOADS}.cluster_training_ray:training"
+    else:
+        notes.append("Ray is not installed")
+    if cluster_training_mxnet.interpreter() is not None:
+        by_hand["mxnet"] = f"{WORKLOADS}.cluster_training_mxnet:training"
+    else:
+        notes.append(f"{cluster_training_mxnet.VARIABLE} names no interpreter with MXNet 1.9.1")
+    peers = ["tensorflow", *by_hand]
     for model, what in (
         ("mlp", "perceptron 784-128-64-10, batches of 100"),
         ("embedding", "embedding of 200,000 × 32, batches of 256 × 8 ids"),
@@ -217,10 +230,13 @@ def workers(settings: Settings) -> list[Row]:
                 )
                 for name in (SUBJECT, "tensorflow")
             }
-            if "ray" in peers:
-                programs["ray"] = (f"{WORKLOADS}.cluster_training_ray:training", arguments)
+            programs |= {name: (path, arguments) for name, path in by_hand.items()}
             with Trial(settings, list(programs), DEADLINE) as trial:
-                outcome = trial.measure(programs)
+                outcome = trial.measure(
+                    programs,
+                    compared="losses",
+                    agreement=ALIKE_IN_ORDER if synchronous else ALIKE_IN_ANY_ORDER,
+                )
             kind = "synchronous" if synchronous else "asynchronous"
             rates = {
                 name: measurement.wall.rate(WORKERS * BATCH[model])
@@ -234,9 +250,9 @@ def workers(settings: Settings) -> list[Row]:
                     "examples/s",
                     outcome,
                     rates,
-                    must_show="ahead of TensorFlow and of actors of Ray",
+                    must_show="ahead of TensorFlow, of actors of Ray and of MXNet",
                     at_least=dict.fromkeys(peers, 1.0),
-                    notes=() if "ray" in peers else ("Ray is not installed",),
+                    notes=notes,
                 )
             )
     return rows

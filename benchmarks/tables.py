@@ -19,6 +19,7 @@ CONTENDERS = {
     "pytorch": "PyTorch",
     "torch.compile": "torch.compile",
     "ray": "Ray",
+    "mxnet": "MXNet",
 }
 """The contenders that have a column, with the names that readers know."""
 

@@ -26,7 +26,29 @@ MEGA = 1 << 20
 BATCH = 100
 
 
-class Cluster:
+class OtherWorkers:
+    """Processes that run as many steps as they are told, by a line, and then say something."""
+
+    def __init__(self, processes: list[subprocess.Popen[str]]) -> None:
+        self._processes = processes
+
+    def begin(self, iterations: int) -> None:
+        """Has each run as many steps."""
+        for process in self._processes:
+            assert process.stdin is not None
+            process.stdin.write(f"{iterations}\n")
+            process.stdin.flush()
+
+    def await_end(self) -> list[str]:
+        """Waits for them; what each has said."""
+        said = []
+        for process in self._processes:
+            assert process.stdout is not None
+            said.append(process.stdout.readline())
+        return said
+
+
+class Cluster(OtherWorkers):
     """The other tasks of a cluster, as processes."""
 
     def __init__(
@@ -41,12 +63,13 @@ class Cluster:
         self._module = module
         addresses = free_addresses(servers + workers)
         self.spec = {"ps": addresses[:servers], "worker": addresses[servers:]}
-        self._processes = []
+        processes = []
         for job, count in (("ps", servers), ("worker", workers)):
             for index in range(1 if job == "worker" else 0, count):
                 task = {"job": job, "index": index, "frontend": frontend, "program": program}
-                self._processes.append(self._start(task))
-        self._workers = self._processes[servers:]
+                processes.append(self._start(task))
+        self._servers = processes[:servers]
+        super().__init__(processes[servers:])
 
     def _start(self, task: dict[str, Any]) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -55,19 +78,6 @@ class Cluster:
             stdout=subprocess.PIPE,
             text=True,
         )
-
-    def begin(self, iterations: int) -> None:
-        """Has the other workers run as many steps."""
-        for process in self._workers:
-            assert process.stdin is not None
-            process.stdin.write(f"{iterations}\n")
-            process.stdin.flush()
-
-    def await_end(self) -> None:
-        """Waits for them."""
-        for process in self._workers:
-            assert process.stdout is not None
-            process.stdout.readline()
 
 
 def null_step(

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from benchmarks.frontends import load_frontend
-from benchmarks.workload import Workload
+from benchmarks.workload import Facts, Workload
 from benchmarks.workloads.cluster import Cluster, end_with_parent
 
 WORKERS = 3
@@ -22,6 +23,8 @@ LAYERS = [(784, 128), (128, 64), (64, 10)]
 ROWS, UNITS, IDS = 200_000, 32, 8
 BATCH = {"mlp": 100, "embedding": 256}
 BATCHES = 8
+ALIKE = 40
+"""After so many steps contenders must have come to one loss."""
 
 Batch = list[np.ndarray]
 
@@ -136,8 +139,19 @@ def training(frontend: str, model: str, synchronous: bool) -> Workload:
         worker.run(iterations)
         cluster.await_end()
 
+    return Workload(run, facts=trained_alike(run, worker.losses))
+
+
+def trained_alike(run: Callable[[int], None], losses: list[float]) -> Callable[[], Facts]:
+    """Trains for a number of steps; gives the loss afterwards, which contenders must agree on.
+
+    `losses` are those of worker 0 in the last steps of the runs. That of the step after `ALIKE`
+    steps of each worker has seen all of their updates.
+    """
+    run(ALIKE)
     run(1)
-    return Workload(run, facts=lambda: {"right": all(map(math.isfinite, worker.losses))})
+    after = losses[-1]
+    return lambda: {"losses": [after], "right": all(map(math.isfinite, losses))}
 
 
 def main() -> None:
