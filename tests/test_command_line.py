@@ -191,3 +191,24 @@ def test_a_program_that_fails_is_profiled_all_the_same(tmp_path):
     with tf.Graph().as_default():
         found = _run("profile", str(script), "2")
     assert isinstance(found.exception, ZeroDivisionError) and "run 2 times" in found.output
+
+
+def test_a_command_loads_what_it_needs_itself():
+    program = (
+        "import sys\n"
+        "from runnel.command_line import main\n"
+        "main(['up', '--help'], standalone_mode=False)\n"
+        "loaded = {'runnel.train', 'runnel.runtime.session', 'runnel.launch_commands'}\n"
+        "print(*sorted(loaded & set(sys.modules)))\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert found.stdout.splitlines()[-1] == "runnel.launch_commands"
+
+
+def test_help_names_every_command():
+    shown = _run("--help").output
+    for name in ("board", "cache", "cluster", "inspect", "kubernetes", "profile", "server", "up"):
+        assert f"\n  {name} " in shown
+    assert _run("upp").exit_code == 2
