@@ -16,7 +16,7 @@ from runnel.graph.attr_value import decode_attribute, decode_unknown
 from runnel.graph.device import canonical_device
 from runnel.graph.dtypes import DType
 from runnel.graph.operation import Operation, Tensor
-from runnel.graph.registry import OpDef, registered_ops
+from runnel.graph.registry import OpDef, find_op_def, registered_ops
 from runnel.graph.scopes import VALID_OP_NAME
 from runnel.graph.shapes import TensorShape
 from runnel.graph.signature import REQUIRED, Argument
@@ -68,9 +68,8 @@ def parse_endpoint(text: str) -> Endpoint | None:
 
 def read_nodes(graph_def: Any, producer_op_list: Any) -> dict[str, ImportedNode]:
     """The nodes of ``graph_def`` by name, in its order; the first mistake is a ValueError."""
-    op_defs = registered_ops()
     _check_names(graph_def.node)
-    _check_ops(graph_def, op_defs)
+    op_defs = _op_defs_of(graph_def)
     producer_defaults = _defaults_of(producer_op_list)
     version = graph_def.versions.producer
     nodes: dict[str, ImportedNode] = {}
@@ -97,13 +96,21 @@ def _check_names(protos: Any) -> None:
         seen.add(name)
 
 
-def _check_ops(graph_def: Any, op_defs: dict[str, OpDef]) -> None:
+def _op_defs_of(graph_def: Any) -> dict[str, OpDef]:
+    """The types of all nodes."""
+    found: dict[str, OpDef] = {}
     missing: dict[str, list[str]] = {}
     for proto in graph_def.node:
-        if proto.op not in op_defs:
-            missing.setdefault(proto.op, []).append(proto.name)
+        op_type = proto.op
+        if op_type in found:
+            continue
+        op_def = find_op_def(op_type)
+        if op_def is None:
+            missing.setdefault(op_type, []).append(proto.name)
+        else:
+            found[op_type] = op_def
     if not missing:
-        return
+        return found
     import difflib
 
     functions = {function.signature.name for function in graph_def.library.function}
@@ -114,7 +121,7 @@ def _check_ops(graph_def: Any, op_defs: dict[str, OpDef]) -> None:
             line += f" and {len(names) - 1} more"
         if op_type in functions:
             line += ": it is a function of the GraphDef's library; functions are not supported"
-        elif close := difflib.get_close_matches(op_type, op_defs, n=3):
+        elif close := difflib.get_close_matches(op_type, registered_ops(), n=3):
             line += f": did you mean {' or '.join(close)}?"
         lines.append(line)
     raise ValueError(

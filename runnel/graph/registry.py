@@ -24,6 +24,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -439,10 +440,14 @@ def declare_families(*modules: str) -> None:
     _families.extend(modules)
 
 
-def _import_families() -> None:
+def _import_families(until: str | None = None) -> None:
+    """Imports them, in order; no more than it takes to find the operation ``until``."""
     for module in list(_families):  # several threads may do so at once
         import_module(module)
-    _families.clear()
+        with suppress(ValueError):
+            _families.remove(module)
+        if until in _REGISTRY:
+            return
 
 
 def register_op(
@@ -476,7 +481,7 @@ def find_op_def(name: str) -> OpDef | None:
     """The registered operation type, or None."""
     found = _REGISTRY.get(name)
     if found is None and _families:
-        _import_families()
+        _import_families(until=name)
         found = _REGISTRY.get(name)
     return found
 

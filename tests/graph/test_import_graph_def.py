@@ -261,3 +261,28 @@ def test_a_finalized_graph_is_left_alone(graph):
     graph.finalize()
     with pytest.raises(RuntimeError, match="finalized"):
         tf.import_graph_def(graph_def(const("a")))
+
+
+def test_a_graph_loads_the_modules_of_its_own_operations_only():
+    program = (
+        "import sys\n"
+        "import runnel as tf\n"
+        "from runnel.graph.registry import find_op_def\n"
+        "def graph(*types):\n"
+        "    made = tf.GraphDef()\n"
+        "    for number, op in enumerate(types):\n"
+        "        made.node.add(name=f'n{number}', op=op)\n"
+        "    return made\n"
+        "tf.import_graph_def(graph('NoOp'))\n"
+        "before = 'runnel.ops.training_updates' in sys.modules\n"
+        "found = find_op_def('ApplyGradientDescent') is not None\n"
+        "print(before, found, 'runnel.image' in sys.modules)\n"
+        "try:\n"
+        "    tf.import_graph_def(graph('DrawBoundingBoxs'))\n"
+        "except ValueError as error:\n"
+        "    print('DrawBoundingBoxes' in str(error))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ran.stdout.split() == ["False", "True", "False", "True"]
