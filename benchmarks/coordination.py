@@ -1,7 +1,7 @@
-"""One model to one loss with four kinds of coordination, where one of four workers is slow.
+"""One model to one loss with four kinds of coordination, where one of four workers is slow; starts.
 
-`python -m benchmarks.coordination` measures every kind, `--quick` once each. The results go to
-`benchmarks/results/coordination.json`.
+`python -m benchmarks.coordination` measures every kind and the start of a local cluster, `--quick`
+once each; `--rows start` only some. The results go to `benchmarks/results/coordination.json`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from benchmarks import command
 from benchmarks.interleaving import Spread
 from benchmarks.results import Row, now
 from benchmarks.trial import SUBJECT, Settings
+from benchmarks.workloads.launched_start import started_jobs
 from benchmarks.workloads.training_job import Job
 
 WORKERS = 4
@@ -28,6 +29,10 @@ WHAT = {
     "backup": "synchronous, the first 3 of 4",
     "bounded": "bounded staleness, 8 steps",
 }
+STARTED = [(1, 2), (2, 4)]
+"""Parameter servers and workers of the jobs whose start is measured."""
+STARTS = 5
+START_SECONDS = 5.0
 PROGRAM = {"steps": 1_000_000, "batch_size": 50, "learning_rate": 0.003, "staleness": 8}
 
 
@@ -104,12 +109,34 @@ def kinds(settings: Settings) -> list[Row]:
     return rows
 
 
-ROWS = {"kinds": kinds}
+def start(settings: Settings) -> list[Row]:
+    """`runnel up`, from the command to the end of the first step."""
+    rows = []
+    for servers, workers in STARTED:
+        found = started_jobs(servers, workers, 1 if settings.rounds < 5 else STARTS)
+        seconds = Spread.of(sample.wall for sample in found)
+        cpu = Spread.of(sample.cpu for sample in found)
+        rows.append(
+            Row(
+                name=f"start_{servers}_{workers}",
+                what=f"`runnel up`, {servers} + {workers}: from the command to a first step's end",
+                unit="s",
+                values={SUBJECT: seconds},
+                must_show=f"under {START_SECONDS:g} s",
+                passed=seconds.median < START_SECONDS,
+                notes=(f"{cpu.median:.1f} s of CPU time, all processes together",),
+                measured=now(),
+            )
+        )
+    return rows
+
+
+ROWS = {"kinds": kinds, "start": start}
 
 if __name__ == "__main__":
     command.run(
         "coordination",
         "Coordination",
         ROWS,
-        command.parser_for(ROWS, "One model to one loss with four kinds of coordination."),
+        command.parser_for(ROWS, "Four kinds of coordination to one loss; how a job starts."),
     )
