@@ -190,22 +190,23 @@ class SparseAccumulator(Accumulator):
         values = all_values.take(order.take(starts), 0)
         several = np.flatnonzero(lengths > 1)
         if several.size:
-            which = np.repeat(lengths > 1, lengths)
-            ends = np.cumsum(lengths[several])
-            summed = all_values.take(order[which], 0)
-            values[several] = np.add.reduceat(summed, ends - lengths[several], 0, summed.dtype)
+            again = order[np.repeat(lengths > 1, lengths)]
+            runs = np.cumsum(lengths[several]) - lengths[several]
+            summed = all_values.take(again, 0)
+            values[several] = np.add.reduceat(summed, runs, 0, summed.dtype)
         values += values.dtype.type(0)  # a sum begins with 0: -0 becomes 0
-        if self.averages and len(parts) > 1:
+        if self.averages and len(parts) > 1 and several.size:
             # Rows of a run are in the order of their gradients.
-            gradient = np.repeat(np.arange(len(parts)), [len(part) for part, _ in parts])[order]
-            is_first = np.ones(len(order), bool)
+            gradient = np.repeat(np.arange(len(parts)), [len(part) for part, _ in parts])[again]
+            is_first = np.ones(len(gradient), bool)
             np.not_equal(gradient[1:], gradient[:-1], out=is_first[1:])
-            is_first[starts] = True
-            counts = np.add.reduceat(is_first, starts, dtype=all_values.dtype)
-            values = values / counts.reshape(-1, *[1] * (values.ndim - 1))
+            is_first[runs] = True
+            counts = np.add.reduceat(is_first, runs, dtype=all_values.dtype)
+            values[several] = values[several] / counts.reshape(-1, *[1] * (values.ndim - 1))
         rows = self.dims[0] if self.dims else None
         shape = np.array([-1 if rows is None else rows, *values.shape[1:]], np.int64)
-        return indices.astype(np.int64), values.astype(self.dtype.np_dtype), shape
+        kept = values.astype(self.dtype.np_dtype, copy=False)
+        return indices.astype(np.int64, copy=False), kept, shape
 
 
 def _begins_with(shape: tuple[int, ...], dims: tuple[int | None, ...]) -> bool:

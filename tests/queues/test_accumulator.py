@@ -101,3 +101,23 @@ def test_a_sparse_sum_and_its_shape():
     ):
         with pytest.raises(tf.errors.InvalidArgumentError):
             accumulator.apply(0, *bad)
+
+
+@pytest.mark.parametrize("averages", [True, False])
+@pytest.mark.parametrize("rows", [3, 40, 10_000])
+def test_sparse_gradients_give_what_a_loop_over_their_rows_gives(averages, rows):
+    rng = np.random.default_rng(rows)
+    accumulator = sparse(dims=(rows, 2), averages=averages)
+    sums, counts = {}, {}
+    for _ in range(4):
+        indices = rng.integers(0, rows, 30)
+        values = rng.normal(size=(30, 2)).astype(np.float32)
+        accumulator.apply(0, indices, values, np.array([rows, 2]))
+        for row in set(indices.tolist()):
+            counts[row] = counts.get(row, 0) + 1
+            sums[row] = sums.get(row, 0.0) + values[indices == row].sum(0, np.float64)
+    indices, values, shape = map(np.asarray, start(accumulator.take, 4).result()[1])
+    assert indices.tolist() == sorted(sums)
+    assert shape.tolist() == [rows, 2]
+    expected = [sums[row] / (counts[row] if averages else 1) for row in sorted(sums)]
+    np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-6)
