@@ -8,8 +8,8 @@ it was at its largest, so it is an option: call it at the start of a program, or
 ``RUNNEL_KEEP_FREED_MEMORY=1`` in the environment.
 
 An interpreted step over many rows of tables, or with a loop that keeps values of its iterations,
-and a pipeline of input have the C library keep a little, so that some megabytes need not be mapped
-anew in each step either.
+a pipeline of input and a task of a cluster have the C library keep a little, so that some megabytes
+need not be mapped anew in each step either.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from runnel.distributed.worker_host import WorkerHost
 from runnel.graph import errors
 from runnel.graph.device import parsed_device
 from runnel.graph.device_set import LOCAL_TASK, DeviceSet
+from runnel.memory import keep_some_freed_memory
 from runnel.runtime.devices.devices import session_devices
 from runnel.runtime.devices.session_devices import SessionDevices
 
@@ -133,6 +134,8 @@ class Server:
         if self._started:
             return
         self._started = True
+        # Gradients that come and parameters that go would be mapped anew in each step.
+        keep_some_freed_memory()
         self._listener.start()
         threading.Thread(target=self._watch, name="runnel-health", daemon=True).start()
         logger.info("%s is at %s", self.task, self.target)
