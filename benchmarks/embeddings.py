@@ -6,6 +6,7 @@ fewer and shorter rounds. The results go to `benchmarks/results/embeddings.json`
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.util import find_spec
 
 from benchmarks import command
@@ -206,6 +207,8 @@ def _growth(servers: int, found: dict[int, Outcome]) -> Row:
 def workers(settings: Settings) -> list[Row]:
     """Asynchronous and synchronous training by three workers on one parameter server."""
     rows = []
+    # Four processes on the cores of one compile what is worth it beside their first steps.
+    settings = replace(settings, warm_up=10 * settings.warm_up)
     by_hand: dict[str, str] = {}  # programs of their own
     notes = []
     if find_spec("ray") is not None:
