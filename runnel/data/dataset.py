@@ -30,7 +30,7 @@ from runnel.graph.constant_value import constant_value
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.graph import control_dependencies, get_default_graph
 from runnel.graph.operation import Tensor
-from runnel.graph.random_seed import get_seed
+from runnel.graph.random_seed import get_seed, skip_op_ids
 from runnel.graph.shapes import TensorShape
 from runnel.graph.sparse_tensor import SparseTensor
 from runnel.ops.array_shape import shape as shape_of
@@ -175,8 +175,10 @@ class Dataset:
         with control_dependencies([check]):
             found = identity(found)
         dataset = Dataset.from_tensor_slices(found)
+        skip_op_ids(3)  # TensorFlow's check of the number, and below, a shuffle of at least one
         if shuffle is False:
             return dataset
+        skip_op_ids(2)
         return dataset.shuffle(shape_of(found, out_type=dtypes.int64)[0], seed=seed)
 
     @staticmethod
@@ -259,14 +261,16 @@ class Dataset:
         self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: bool | None = None
     ) -> Dataset:
         """The elements in a random order: each drawn from a buffer of ``buffer_size``."""
+        size = convert_to_tensor(buffer_size, dtypes.int64)
         if isinstance(seed, Tensor):
             seeds: Any = (0, seed)
         else:
             seeds = [0 if one is None else one for one in get_seed(seed)]
+        skip_op_ids(7)  # with which TensorFlow chooses among seeds
         again = True if reshuffle_each_iteration is None else reshuffle_each_iteration
         return self._with(
             dataset_ops.shuffle_op,
-            convert_to_tensor(buffer_size, dtypes.int64),
+            size,
             *[convert_to_tensor(one, dtypes.int64) for one in seeds],
             reshuffle_each_iteration=again,
         )
@@ -503,8 +507,9 @@ class Dataset:
     def make_initializable_iterator(self, shared_name: str | None = None) -> Iterator:
         """An iterator that its operation ``initializer`` has begin with the first element."""
         made = Iterator.of_structure(self._structure, shared_name)
-        initializer = make_op(self._variant_tensor, made._resource)
-        return Iterator(made._resource, initializer, self._structure)
+        skip_op_ids(3)  # with which TensorFlow optimizes it
+        made._initializer = make_op(self._variant_tensor, made._resource)
+        return made
 
 
 def _known_rows(size: Tensor, drop: Tensor) -> int | None:

@@ -57,6 +57,7 @@ from runnel.data.whole import DatasetRecordWriter as TFRecordWriter
 from runnel.graph import dtypes
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import as_dtype
+from runnel.graph.random_seed import skip_op_ids
 from runnel.graph.shapes import TensorShape
 from runnel.ops.data import function_ops
 
@@ -169,7 +170,13 @@ def RaggedTensorStructure(  # noqa: N802 (likewise)
 
 def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> Transformation:
     """Shuffled, and repeated, each time in another order."""
-    return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
+
+    def apply(dataset: Dataset) -> Dataset:
+        made = dataset.shuffle(buffer_size, seed).repeat(count)
+        skip_op_ids(-1)  # in TensorFlow it is one operation
+        return made
+
+    return apply
 
 
 def enumerate_dataset(start: Any = 0) -> Transformation:

@@ -18,6 +18,7 @@ from runnel.graph.conversion import convert_to_tensor, make_array
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.graph import get_default_graph
 from runnel.graph.operation import Tensor
+from runnel.graph.random_seed import skip_op_ids
 from runnel.graph.shapes import compatible_dims, format_dims
 from runnel.ops.data.function_ops import PythonGenerators, generator_op
 from runnel.ops.py_function import translated
@@ -39,6 +40,7 @@ def generated(
     )
     tensors = [convert_to_tensor(value) for value in (args or ())]
     variant = generator_op(tensors, token=token, **component_attrs(structure))
+    skip_op_ids(2)  # TensorFlow has a dataset of a number, of which it makes this one
     return variant, structure
 
 

@@ -40,6 +40,8 @@ class Iterator:
         self._resource = resource
         self._initializer = initializer
         self._structure = structure
+        # Made now, and once: a hook asks for it when its graph is finalized.
+        self._string_handle = to_string_op(resource)
 
     @staticmethod
     def from_structure(
@@ -119,7 +121,7 @@ class Iterator:
 
     def string_handle(self, name: str | None = None) -> Tensor:
         """A string that stands for this iterator."""
-        return to_string_op(self._resource, name=name)
+        return self._string_handle if name is None else to_string_op(self._resource, name=name)
 
     @property
     def output_types(self) -> Any:

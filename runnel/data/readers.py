@@ -8,7 +8,9 @@ from runnel.data.dataset import Dataset
 from runnel.data.element_structure import TensorPlace
 from runnel.graph import dtypes
 from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.graph import get_default_graph
 from runnel.graph.operation import Tensor
+from runnel.graph.random_seed import skip_op_ids
 from runnel.ops.data import dataset_ops
 
 _STRING = TensorPlace(dtypes.string, ())
@@ -22,7 +24,11 @@ def _over_files(filenames: Any, make: Any) -> Dataset:
     """What ``make`` gives of names of files, or of each name that a dataset of them gives."""
     if isinstance(filenames, Dataset):
         return filenames.flat_map(lambda name: Dataset(make(name), _STRING))
-    return Dataset(make(_names(filenames)), _STRING)
+    before = len(get_default_graph().get_operations())
+    made = Dataset(make(_names(filenames)), _STRING)
+    # TensorFlow has the names, flat, in a dataset, and takes the files of each: 5 operations.
+    skip_op_ids(5 - (len(get_default_graph().get_operations()) - before))
+    return made
 
 
 class TextLineDataset(Dataset):
@@ -60,7 +66,8 @@ class TFRecordDataset(Dataset):
         buffer_size: Any = None,
         num_parallel_reads: Any = None,
     ) -> None:
-        del num_parallel_reads  # prefetch reads ahead
+        if num_parallel_reads is not None:  # prefetch reads ahead
+            skip_op_ids(5)
         made = _over_files(
             filenames,
             lambda names: dataset_ops.records_op(

@@ -245,3 +245,16 @@ def test_options_are_taken_and_kept():
     element = dataset.make_one_shot_iterator().get_next()
     with tf.Session() as sess:
         assert [sess.run(element) for _ in range(3)] == [0, 1, 2]
+
+
+def test_the_handle_of_an_iterator_is_one_string_also_of_a_finalized_graph():
+    rows = tf.data.Dataset.range(3)
+    iterators = [rows.make_one_shot_iterator(), rows.make_initializable_iterator()]
+    handle = tf.placeholder(tf.string, [])
+    fed = tf.data.Iterator.from_string_handle(handle, tf.int64, []).get_next()
+    tf.get_default_graph().finalize()
+    with tf.Session() as sess:
+        sess.run(iterators[1].initializer)
+        for iterator in iterators:
+            assert iterator.string_handle() is iterator.string_handle()
+            assert sess.run(fed, {handle: sess.run(iterator.string_handle())}) == 0
