@@ -97,7 +97,10 @@ class Client:
         self, name: str, request: Any, find: Any = None, context: StepContext | None = None
     ) -> Any:
         """A reply; the error is the one that the task has met. ``context`` may stop the call."""
-        future = self._calls[name].future(request, metadata=self._metadata)
+        try:
+            future = self._calls[name].future(request, metadata=self._metadata)
+        except ValueError:  # of a channel that was closed
+            raise self._closed() from None
         try:
             if context is not None:
                 context.on_arrival = lambda: future.cancel() if context.cancelled else None
@@ -116,6 +119,9 @@ class Client:
             if context is not None:
                 context.on_arrival = None
 
+    def _closed(self) -> errors.CancelledError:
+        return errors.CancelledError(None, None, f"The session on {self._address} was closed")
+
     def _error(self, error: Any, find: Any) -> errors.OpError:
         for key, value in error.trailing_metadata() or ():
             if key == FAILURE:
@@ -132,7 +138,11 @@ class Client:
             response_deserializer=messages.Empty.FromString,
         )
         stream = attach(messages.SessionRequest(session=session), metadata=self._metadata)
-        next(stream)
+        try:
+            if next(stream, None) is None:
+                raise self._closed()
+        except grpc.RpcError as error:
+            raise self._error(error, None) from None
         return stream
 
     def close(self) -> None:

@@ -75,7 +75,7 @@ class StatusPoller:
             status = json.loads(ask())
             with self._lock:
                 self._view.observe(address, status, time.time())
-        except (OpError, ValueError, KeyError) as error:  # ValueError: it was closed
+        except (OpError, ValueError, KeyError) as error:
             with self._lock:
                 self._view.failed(address, getattr(error, "message", str(error)).split(". ")[0])
             raise _Failed from error

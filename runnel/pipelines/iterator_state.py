@@ -56,7 +56,8 @@ class IteratorState:
                     return
                 self._traversal.close()
             self._run = PipelineRun(check)
-            self._pipeline, self._traversal = pipeline, pipeline.iterate(self._run)
+            self._pipeline = pipeline
+            self._begin(pipeline.iterate(self._run))
         finally:
             self._lock.release()
 
@@ -87,19 +88,28 @@ class IteratorState:
                     None, None, f"The saved state of an iterator does not fit its dataset: {error}"
                 ) from error
             traversal.close()
-            self._run, self._traversal = run, made
+            self._run = run
+            self._begin(made)
         finally:
             self._lock.release()
 
+    def _begin(self, traversal: Traversal) -> None:
+        self._traversal = traversal
+        if self._gone is not None:  # after it can be seen: who abandons this misses none
+            traversal.close()
+            raise self._gone
+
     def _begun(self, what: str) -> tuple[Pipeline, Traversal]:
-        if self._pipeline is None or self._traversal is None:
+        pipeline, traversal = self._pipeline, self._traversal
+        if pipeline is None or traversal is None:
+            self._require()
             raise FailedPreconditionError(
                 None,
                 None,
                 f"{what} failed because the iterator has not been initialized. Run its initializer "
                 "first.",
             )
-        return self._pipeline, self._traversal
+        return pipeline, traversal
 
     @property
     def is_started(self) -> bool:
@@ -110,7 +120,9 @@ class IteratorState:
         start = time.perf_counter()
         self._acquire(check)
         try:
-            if self._traversal is None:
+            traversal = self._traversal  # which may be taken away at any moment
+            if traversal is None:
+                self._require()
                 raise FailedPreconditionError(
                     None,
                     None,
@@ -124,7 +136,7 @@ class IteratorState:
                 self._require()
 
             self._run.check = both
-            element = self._traversal.next()
+            element = traversal.next()
         except RuntimeError:
             self._require()  # threads that were ended meanwhile take no more work
             raise
@@ -132,6 +144,7 @@ class IteratorState:
             self._lock.release()
             INPUT_TIMES.add_wait(time.perf_counter() - start)
         if element is END:
+            self._require()  # a traversal that was closed has no more elements either
             raise OutOfRangeError(None, None, "End of sequence")
         return element
 

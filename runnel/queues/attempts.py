@@ -24,10 +24,13 @@ class Attempts:
         # Held while an attempt is made, never while one waits.
         self._lock = threading.Lock()
         self._lines: dict[str | None, OrderedDict[Waiter, Attempt]] = {}
+        self._gone: Exception | None = None
 
     def make(self, attempt: Attempt, waiter: Waiter, line: str | None) -> Any:
         """Makes an operation, or leaves it in ``line`` to be tried later."""
         with self._lock:
+            if self._gone is not None:  # nobody would come to change anything
+                raise self._gone
             waiting = self._lines.setdefault(line, OrderedDict())
             if line is None or not waiting:
                 outputs = attempt()
@@ -77,8 +80,9 @@ class Attempts:
             return False
 
     def abandon(self, error: Exception) -> None:
-        """Fails everyone who waits."""
+        """Fails everyone who waits, and who comes later."""
         with self._lock:
+            self._gone = error
             for waiting in self._lines.values():
                 while waiting:
                     waiting.popitem(last=False)[0].fail(error)

@@ -92,6 +92,7 @@ class Queue:
         self.minimum = minimum
         self.pads = pads
         self.is_closed = self.is_ending = self._was_cut_off = False
+        self._gone: Exception | None = None
         self._room = capacity if capacity >= 0 else 1 << 62
         self._elements = elements
         self._buffers = Buffers()
@@ -138,7 +139,7 @@ class Queue:
         """Takes one element out."""
         with self._lock:
             elements = self._elements
-            if not self._consumers and not self._producers:
+            if not self._consumers and not self._producers and self._gone is None:
                 keep = 0 if self.is_closed else self.minimum
                 if elements.size > keep:
                     return elements.take(1)[0].element()
@@ -273,9 +274,13 @@ class Queue:
             return True
 
     def abandon(self, error: Exception) -> None:
-        """Fails everyone who waits: the queue is gone."""
+        """Fails everyone who waits, and who comes later: the queue is gone.
+
+        Who has found it before that must not take its end for that of the elements.
+        """
         with self._lock:
             self.is_closed = True
+            self._gone = error
             for waiting in (self._producers, self._consumers):
                 while waiting:
                     waiting.popitem(last=False)[0].fail(error)
@@ -356,6 +361,8 @@ class Queue:
 
     def _try_to_produce(self, request: _Request) -> Callable[[], Outputs] | Exception | None:
         run = request.run
+        if self._gone is not None:
+            return self._gone
         if self.is_closed:
             state = "is already closed" if run is None else "is closed"
             return CancelledError(None, None, f"{self.kind} {self.name!r} {state}.")
@@ -372,6 +379,8 @@ class Queue:
         return None
 
     def _try_to_consume(self, request: _Request) -> Callable[[], Outputs] | Exception | None:
+        if self._gone is not None:
+            return self._gone
         elements = self._elements
         available = elements.size
         if not self.is_closed:

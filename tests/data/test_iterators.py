@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 
 import runnel as tf
+from runnel.pipelines.buffering import Prefetch
+from runnel.pipelines.iterator_state import IteratorState
+from runnel.pipelines.pipeline import Pipeline, PipelineRun, Traversal
+from runnel.pipelines.sources import Numbers
 
 Dataset = tf.data.Dataset
 
@@ -29,6 +33,49 @@ def test_threads_end_with_the_session():
         assert sess.run(element) == 1
         assert threads_of_data()
     await_no_threads()
+
+
+class AbandonedMeanwhile(PipelineRun):
+    """Has an iterator be abandoned in the middle of its next step."""
+
+    def __init__(self, state: IteratorState) -> None:
+        object.__setattr__(self, "state", state)
+        super().__init__()
+
+    def __setattr__(self, name, value):
+        if name == "check" and self.state.is_started:
+            self.state.abandon(tf.errors.CancelledError(None, None, "gone"))
+        super().__setattr__(name, value)
+
+
+@pytest.mark.parametrize("is_prefetched", [False, True])
+def test_a_step_whose_iterator_is_abandoned_meanwhile_is_told_so(is_prefetched):
+    """Neither that the elements have ended nor that nobody has begun with them."""
+    source = Numbers(0, 3, 1, np.dtype(np.int64))
+    state = IteratorState("it")
+    state.start(Prefetch(source, 1) if is_prefetched else source, lambda: None)
+    assert state.next(lambda: None)[0] == 0
+    state._run = AbandonedMeanwhile(state)
+    with pytest.raises(tf.errors.CancelledError, match="gone"):
+        for _ in range(3):
+            state.next(lambda: None)
+    await_no_threads()
+
+
+def test_what_begins_while_its_iterator_is_abandoned_is_closed():
+    state = IteratorState("it")
+    closed = []
+
+    class Abandoning(Pipeline):
+        def iterate(self, run):
+            state.abandon(tf.errors.CancelledError(None, None, "gone"))
+            traversal = Traversal()
+            traversal.close = lambda: closed.append(True)
+            return traversal
+
+    with pytest.raises(tf.errors.CancelledError, match="gone"):
+        state.start(Abandoning(), lambda: None)
+    assert closed
 
 
 def test_threads_end_with_the_elements():

@@ -6,6 +6,7 @@ import gc
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
@@ -15,7 +16,7 @@ import pytest
 import runnel as tf
 from runnel.distributed import client_values, remote
 from runnel.distributed.protocol import client_pb2 as messages
-from runnel.distributed.remote import RemoteBackend, status
+from runnel.distributed.remote import Client, RemoteBackend, status
 from runnel.distributed.service import SERVICE, VERSION, ClientService
 from runnel.distributed.session_tasks import SessionTasks
 from runnel.runtime.session import session as sessions
@@ -134,6 +135,47 @@ def test_a_quiet_client_may_ask_often_whether_the_server_lives(server):
         with pytest.raises(grpc.FutureTimeoutError):
             stream.result(timeout=4)  # gRPC gives up at the third ping
         stream.cancel()
+
+
+def test_closing_a_session_ends_the_step_that_is_being_prepared(monkeypatch):
+    """The task there waits for one that is not there; the client's lock is held meanwhile."""
+    spec = cluster_of(ps=1, worker=1)
+    waits = threading.Event()
+    meet = SessionTasks.meet
+
+    def meet_noted(tasks: SessionTasks, names: Any) -> None:
+        waits.set()
+        meet(tasks, names)
+
+    monkeypatch.setattr(SessionTasks, "meet", meet_noted)
+    worker = tf.train.Server(spec, "worker", 0)
+    try:
+        with tf.device("/job:ps/task:0"):
+            there = tf.constant(1.0) + tf.placeholder_with_default(1.0, [])
+        backend = RemoteBackend(spec["worker"][0], tf.get_default_graph(), None)
+        monkeypatch.setattr(sessions, "open_backend", lambda *_: backend)
+        sess = tf.Session(worker.target)
+        with ThreadPoolExecutor(2) as pool:
+            step = pool.submit(sess.run, there)
+            assert waits.wait(60)
+            closings = [pool.submit(sess.close) for _ in range(2)]  # the second finds it closed
+            closings[0].result(60)
+            with pytest.raises((tf.errors.CancelledError, RuntimeError)):
+                step.result(60)
+            closings[1].result(60)
+        with pytest.raises(tf.errors.CancelledError, match="closed"):
+            backend.list_devices()
+    finally:
+        worker.stop()
+
+
+def test_a_session_that_is_over_cannot_be_attached_to(server):
+    client = Client(server.target.removeprefix("grpc://"))
+    try:
+        with pytest.raises(tf.errors.AbortedError, match="does not know this session"):
+            client.attach(7)
+    finally:
+        client.close()
 
 
 def test_a_session_whose_client_has_given_up_waiting_is_not_kept(monkeypatch):

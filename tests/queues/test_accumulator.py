@@ -54,6 +54,13 @@ def test_the_step_can_be_set():
     assert accumulator.count == 1
 
 
+def test_who_comes_to_an_abandoned_accumulator_does_not_wait():
+    """It found the accumulator a moment before that was cleared: nobody would ever tell it."""
+    accumulator = dense()
+    accumulator.abandon(tf.errors.CancelledError(None, None, "gone"))
+    assert start(accumulator.take, 1).result() == ("failed", tf.errors.CancelledError)
+
+
 def test_cancelling_and_abandoning():
     accumulator = dense()
     first, second = start(accumulator.take, 2), start(accumulator.take, 1)

@@ -102,6 +102,15 @@ def test_abandoning_fails_everyone():
     assert {told.result() for told in takers} == {("failed", tf.errors.CancelledError)}
 
 
+def test_who_comes_to_an_abandoned_queue_is_told_so_and_not_that_the_elements_have_ended():
+    queue = fifo(capacity=2)
+    start(queue.enqueue, [np.int64(1)])
+    queue.abandon(tf.errors.CancelledError(None, None, "gone"))
+    comers = [start(queue.dequeue), start(queue.dequeue_many, 1), start(queue.close, False)]
+    comers.append(start(queue.enqueue, [np.int64(2)]))
+    assert {told.result() for told in comers} == {("failed", tf.errors.CancelledError)}
+
+
 def test_rows_of_different_sizes_are_padded():
     queue = fifo(types=(tf.int64, tf.string), shapes=((None, 2), (None,)), pads=True)
     for rows in (1, 3, 2):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
+from runnel.queues.queue import Queue
 from runnel.runtime.compile import compiler, segment_program
 from runnel.runtime.state.cell import WriterLocks
 from runnel.runtime.state.step_context import StepContext
@@ -288,6 +289,25 @@ def test_a_step_that_waits_for_a_queue_is_stopped(mode, where, stop):
             sess.run(fill)
             sess.run(update, {p: True})
             assert sess.run(v) == (6.0 if where is in_a_loop else 2.0)
+
+
+@pytest.mark.parametrize("where", [in_front, in_a_branch, in_a_loop])
+def test_a_step_that_comes_to_a_queue_as_its_session_is_closed_is_cancelled(where, monkeypatch):
+    """It has found the queue, which is then gone: the elements have not come to an end."""
+    queue = tf.FIFOQueue(9, tf.float32, [[]])
+    p = tf.placeholder(tf.bool, [])
+    taken = where(queue, p)
+    dequeue = Queue.dequeue
+    with session("interpreted") as sess:
+
+        def late(self, waiter):
+            sess.close()
+            return dequeue(self, waiter)
+
+        monkeypatch.setattr(Queue, "dequeue", late)
+        with pytest.raises(tf.errors.CancelledError, match="closed") as error:
+            sess.run(taken, {p: True})
+        assert error.value.op.type == "QueueDequeueV2"
 
 
 @MODES_AND_STOPS

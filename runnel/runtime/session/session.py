@@ -104,6 +104,7 @@ class BaseSession:
         self._settings = settings.current
         """Those of the process that what is prepared goes by."""
         self._closed = False
+        self._closing = threading.Lock()  # taken once, by who closes the session
         self._halted = is_exiting()
         """True when a call must look before it runs: the session or the process is ending."""
         with _live_lock:
@@ -229,7 +230,8 @@ class BaseSession:
             return plan.run(feeds, context)
         except Exception as error:
             require_running()  # what ends with the process does so without a word
-            if isinstance(error, errors.FailedPreconditionError) and self._closed:
+            gone = errors.FailedPreconditionError, errors.CancelledError
+            if isinstance(error, gone) and self._closed:  # and with it what its steps use
                 raise errors.CancelledError(
                     None, error.op, "The session was closed while this step was running"
                 ) from error
@@ -351,12 +353,16 @@ class BaseSession:
 
         Raises the error of a step that was sent ahead and failed, if nobody has seen it yet.
         """
-        if not self._closed:
-            self._closed = self._halted = True
+        if not self._closing.acquire(blocking=False):
+            return
+        self._closed = self._halted = True
+        self._steps.close("the session was closed")
+        try:
+            self._backend.close()
+        finally:
+            # Last: who prepares a step holds the lock, and may wait for what has just ended.
             with self._prepare_lock:
                 self._prepared.clear()
-            self._steps.close("the session was closed")
-            self._backend.close()
 
     def as_default(self) -> AbstractContextManager[Any]:
         """Within the block this is the default session (which is not closed at its end)."""
