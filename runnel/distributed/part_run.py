@@ -173,6 +173,8 @@ class PartRun:
     def drive(self) -> None:
         """Goes on until the step can only wait, or has ended."""
         begun = time.perf_counter()
+        # What its operations run as steps of their own is found by this thread, and ends with it.
+        self.context.thread = threading.get_ident()
         while True:
             with self._lock:
                 self._roused = False
@@ -185,6 +187,7 @@ class PartRun:
             with self._lock:
                 if not self._roused:
                     self.driven = False
+                    self.context.thread = 0
                     self._spent += time.perf_counter() - begun
                     break
         self._host.parked()

@@ -32,6 +32,7 @@ from runnel.distributed.worker import (
     WorkerStep,
 )
 from runnel.graph import errors
+from runnel.queues.collective import Collectives
 from runnel.queues.joint_calls import Fabric
 from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.schedule.tracing import StepTracer
@@ -196,7 +197,8 @@ class WorkerHost:
                 session = self.sessions.pop(instruction.session, None)
                 if session is not None:
                     session.steps.close(instruction.why)
-                    if session.isolated:
+                    if session.isolated:  # but for the groups that it is in with other sessions
+                        session.state.resources.collectives = Collectives()
                         session.state.clear()
             elif isinstance(instruction, Prepare):
                 register = instruction.register
@@ -295,7 +297,11 @@ class WorkerHost:
         context.rendezvous = step.rendezvous
         context.steps.subgraphs = session.steps.subgraphs
         context.steps.destination = session.steps.destination
-        values = part.plan().run(feeds, context)
+        session.steps.adopt(context)
+        try:
+            values = part.plan().run(feeds, context)
+        finally:
+            session.steps.end(context)
         step.rendezvous.flush()
         return values
 

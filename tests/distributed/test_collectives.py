@@ -65,6 +65,26 @@ def test_a_step_that_runs_out_of_time_leaves_the_others_to_wait(cluster):
             np.testing.assert_array_equal(future.result(60), np.full(4, 3.0))
 
 
+def test_a_session_with_state_of_its_own_takes_nothing_from_the_groups_of_others(cluster):
+    totals = []
+    for index in range(WORKERS):
+        with tf.device(f"/job:worker/task:{index}"):
+            totals.append(tf.collectives.all_reduce(tf.ones([4]), WORKERS, 9, 1))
+    sessions = [tf.Session(cluster[f"worker{index}"].target) for index in range(WORKERS)]
+    isolated = tf.ConfigProto(isolate_session_state=True)
+    limit = tf.RunOptions(timeout_in_ms=60_000)
+    with ThreadPoolExecutor(WORKERS) as pool:
+        first = pool.submit(sessions[1].run, totals[1], None, limit)
+        assert sessions[1]._steps.await_sleepers(1, 60)
+        with tf.Session(cluster["worker1"].target, config=isolated) as own:
+            assert own.run(tf.constant(1.0)) == 1.0
+        rest = [pool.submit(sessions[i].run, totals[i], None, limit) for i in (0, 2)]
+        for future in (first, *rest):
+            np.testing.assert_array_equal(future.result(60), np.full(4, 3.0))
+    for session in sessions:
+        session.close()
+
+
 def _batch(index: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(index)
     return rng.normal(size=(8, 5)), rng.normal(size=(8, 2))

@@ -165,6 +165,21 @@ def test_a_deadline_ends_a_step_on_every_task():
             _assert_idle(cluster)
 
 
+@pytest.mark.parametrize("job", ["worker", "ps"])
+def test_a_deadline_ends_a_step_that_waits_inside_a_function_of_a_dataset(job):
+    """Such a function is a step of its own, begun by whichever thread has the part in hand."""
+    with tf.device(f"/job:{job}/task:0"):
+        queue = tf.FIFOQueue(1, tf.int64, [()], shared_name="never")
+        numbers = tf.data.Dataset.range(3).map(lambda number: number + queue.dequeue())
+        iterator = tf.data.make_initializable_iterator(numbers)
+        element = iterator.get_next()
+    with servers(ps=1, worker=1) as cluster, tf.Session(cluster["worker0"].target) as sess:
+        sess.run(iterator.initializer)
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            sess.run(element, options=tf.RunOptions(timeout_in_ms=200))
+        _assert_idle(cluster)
+
+
 def test_the_first_cause_is_told_with_the_users_line():
     with servers(ps=1, worker=2) as cluster:
         x = tf.placeholder(tf.float32, [])

@@ -351,10 +351,14 @@ class RunningSteps:
     def begin(self, deadline: float | None = None, observer: Any = None) -> StepContext:
         """A step that runs from now on; :meth:`end` must follow."""
         context = StepContext(self, deadline, observer)
+        self.adopt(context)
+        return context
+
+    def adopt(self, context: StepContext) -> None:
+        """Counts a step among these that others began; :meth:`end` must follow here, too."""
         self._running[context.id] = context
         if self._closed is not None:  # after the step can be seen: closing misses none
             context.cancel(self._closed)
-        return context
 
     def begin_inside(self) -> StepContext:
         """A step that an operation of another one runs: it has to stop when that one has to.
