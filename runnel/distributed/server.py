@@ -288,7 +288,9 @@ class Server:
                 asked.answer.set_exception(error)
         for master in list(self.masters.values()):
             master.lost(channel, error)
-        self.host.lost(channel, f"{channel.task} is lost")
+        other = self.peers.known(channel.task)
+        is_last = other is None or other.incarnation != channel.incarnation
+        self.host.lost(channel, f"{channel.task} is lost", str(error) if is_last else "")
 
     def _watch(self) -> None:
         interval = self.peers.deadline / 8

@@ -24,7 +24,7 @@ from runnel.distributed.protocol.worker_pb2 import (
     Register,
     Run,
 )
-from runnel.graph.errors import AbortedError, CancelledError
+from runnel.graph.errors import AbortedError, CancelledError, UnavailableError
 from runnel.queues.rendezvous import Rendezvous
 
 FillBundle = Callable[[Bundle], Sequence[Any]]
@@ -190,6 +190,12 @@ class Worker:
         for session in [s for s in self.sessions.values() if s.master == peer]:
             found += self._drop(session.number, why)
         return found
+
+    def cut_off(self, task: str, why: str) -> None:
+        """Nothing leads to ``task`` any more: steps of other masters may wait for its values."""
+        for session in self.sessions.values():
+            for step in session.steps.values():
+                step.rendezvous.lose(task, UnavailableError(None, None, why))
 
     # Steps ----------------------------------------------------------------------------------
 

@@ -132,11 +132,13 @@ class WorkerHost:
             except ValueError as error:
                 raise wire.Malformed(f"{tensor.key!r} is no message of a group") from error
 
-    def lost(self, peer: Any, why: str) -> None:
-        """A channel has ended."""
+    def lost(self, peer: Any, why: str, cut_off: str = "") -> None:
+        """A channel has ended; ``cut_off`` says how, if no other leads to that life of the task."""
         self.state.resources.collectives.lost(peer.task, why)
         with self._lock:
             instructions = self._worker.lost(peer, why)
+            if cut_off:
+                self._worker.cut_off(peer.task, cut_off)
         self._perform(instructions, wait=False)
 
     def take_up(self, run: PartRun) -> None:

@@ -30,6 +30,8 @@ class Rendezvous:
         self._waiters: dict[str, Waiter] = {}
         self._keys: dict[Waiter, str] = {}
         self.error: Exception | None = None
+        self._lost: dict[str, Exception] = {}
+        """Tasks that cannot be reached any more, and why: what they had sent may be lost."""
 
     def send(self, key: str, value: Any, to: str) -> None:
         """Hands ``value``, or ``DEAD``, to who waits for ``key`` or will ask for it; never waits.
@@ -64,6 +66,8 @@ class Rendezvous:
             if key in self._values:
                 found = self._values.pop(key)
                 return found if type(found) is tuple else (found,)
+            if self._lost and (lost := self._loss_of(key)) is not None:
+                raise lost
             if key in self._waiters:
                 raise InternalError(None, None, f"Two operations receive under the key {key!r}")
             self._waiters[key] = waiter
@@ -79,6 +83,19 @@ class Rendezvous:
                 return False
             del self._waiters[key]
             return True
+
+    def lose(self, task: str, error: Exception) -> None:
+        """Fails those who wait, or come to wait, for what ``task`` sends; the rest goes on."""
+        with self._lock:
+            self._lost[f"{task}/"] = error
+            for key in [key for key in self._waiters if self._loss_of(key) is not None]:
+                waiter = self._waiters.pop(key)
+                del self._keys[waiter]
+                waiter.fail(error)
+
+    def _loss_of(self, key: str) -> Exception | None:
+        """Why who sends under ``key`` cannot be reached; a key begins with the sender's device."""
+        return next((e for task, e in self._lost.items() if key.startswith(task)), None)
 
     def abort(self, error: Exception) -> None:
         """Fails all that wait and all that come later, with the first error that it was given."""

@@ -180,6 +180,27 @@ def test_a_deadline_ends_a_step_that_waits_inside_a_function_of_a_dataset(job):
         _assert_idle(cluster)
 
 
+def test_a_step_does_not_wait_for_a_value_between_two_tasks_that_have_lost_each_other():
+    """It may have been under way; its master reaches both, and knows nothing of it."""
+    with tf.device("/job:ps/task:1"):
+        queue = tf.FIFOQueue(9, tf.float32, [()])
+        taken, put = queue.dequeue(), queue.enqueue(2.0)
+    with tf.device("/job:ps/task:0"):
+        used = taken * 3.0
+    with servers(ps=2, worker=1) as cluster, tf.Session(cluster["worker0"].target) as sess:
+        sess.run(put)
+        assert sess.run(used) == 6.0
+        thread, errors = raised_by(lambda: sess.run(used))
+        assert cluster["ps0"].host.steps_waiting(1, 60)
+        assert cluster["ps1"].host.steps_waiting(1, 60)
+        cluster["ps0"].peers.known(cluster["ps1"].task).close("the cable was pulled")
+        thread.join(60)
+        assert isinstance(errors[0], tf.errors.UnavailableError) and "cable" in str(errors[0])
+        _assert_idle(cluster)
+        sess.run(put)  # they find each other again
+        assert sess.run(used) == 6.0
+
+
 def test_the_first_cause_is_told_with_the_users_line():
     with servers(ps=1, worker=2) as cluster:
         x = tf.placeholder(tf.float32, [])

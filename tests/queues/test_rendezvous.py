@@ -130,3 +130,20 @@ def test_every_value_reaches_its_receiver_whichever_thread_comes_first():
     for number, waiter in enumerate(waiters):
         assert waiter.event.wait(10)
         assert waiter.result() == ("done", (number,))
+
+
+def test_what_a_lost_task_sends_is_not_waited_for():
+    rendezvous = Rendezvous()
+    first, second = (f"/job:ps/replica:0/task:{i}/device:CPU:0;1;here;" for i in (1, 10))
+    waiters = [Receiving() for _ in range(3)]
+    for waiter, key in zip(waiters, [first + "a", second + "a", first + "b"], strict=True):
+        assert rendezvous.recv(key, waiter) is WAITING
+    rendezvous.put(first + "b", 1)
+    rendezvous.put(first + "c", 2)
+    rendezvous.lose("/job:ps/replica:0/task:1", UnavailableError(None, None, "lost"))
+    rendezvous.put(second + "a", 3)
+    results = [waiter.result() for waiter in waiters]
+    assert results == [("failed", UnavailableError), ("done", (3,)), ("done", (1,))]
+    assert rendezvous.recv(first + "c", Receiving()) == (2,)  # it had come before
+    with pytest.raises(UnavailableError):
+        rendezvous.recv(first + "d", Receiving())
