@@ -39,7 +39,7 @@ tf.config.experimental.enable_tensor_float_32_execution(False)
 if "RUNNEL_STEPS_AHEAD" not in os.environ:
     tf.config.experimental.set_synchronous_execution(True)
 
-LEAVING_SECONDS = 2.0
+LEAVING_SECONDS = 20.0
 COMPILING_SECONDS = 100.0
 
 

@@ -77,9 +77,10 @@ def test_a_killed_task_is_named_at_once_and_others_go_on():
             thread, errors = raised_by(lambda: everything.run(never))
             assert _eventually_running(worker, 1)
             processes["ps"].kill()
-            thread.join(10)
+            thread.join(60)
             assert isinstance(errors[0], tf.errors.UnavailableError)
             assert "/job:ps/replica:0/task:0" in str(errors[0])
+            assert "nothing was heard" not in str(errors[0])  # its end was seen, not its silence
             with pytest.raises(tf.errors.UnavailableError, match="/job:ps"):
                 everything.run(v)
             assert spared.run(w) == 1.0  # it does not depend on the task
@@ -96,7 +97,7 @@ def _eventually_running(server: Any, count: int) -> bool:
 
 
 def test_a_stopped_task_is_lost_after_the_deadline(monkeypatch):
-    monkeypatch.setenv("RUNNEL_HEARTBEAT_SECONDS", "1")
+    monkeypatch.setenv("RUNNEL_HEARTBEAT_SECONDS", "3")  # not 1: it may be a busy machine
     with worker_and_processes("ps") as (worker, processes):
         v = variable_on("ps")
         with tf.Session(worker.target) as sess:
@@ -139,14 +140,14 @@ def test_closing_a_session_ends_its_steps_on_every_task():
         thread, errors = raised_by(lambda: sess.run(never))
         assert cluster["ps0"].host.steps_waiting(1, 30)
         sess.close()
-        thread.join(10)
+        thread.join(60)
         assert isinstance(errors[0], tf.errors.CancelledError)
         _assert_idle(cluster)
 
 
 def _assert_idle(cluster: dict[str, Any]) -> None:
     """Nothing of any step is left, in the end: others are told of an end by messages."""
-    limit = time.monotonic() + 10
+    limit = time.monotonic() + 60
     waiting = threading.Event()
     for server in cluster.values():
         while server.host.runs or any(m.running for m in server.masters.values()):
@@ -265,7 +266,7 @@ def test_a_client_that_dies_is_forgotten():
         client.kill()
         client.wait()
         client.stdout.close()
-        limit = time.monotonic() + 20
+        limit = time.monotonic() + 60
         waiting = threading.Event()
         while cluster["ps0"].masters:
             assert not waiting.wait(0.02) and time.monotonic() < limit
@@ -321,7 +322,7 @@ def test_a_closed_session_waits_for_nobody():
         sess = tf.Session(worker.target)
         thread, found = raised_by(lambda: sess.run(there.initializer))
         sess.close()
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
         assert isinstance(found[0], tf.errors.CancelledError | RuntimeError)
     finally:
@@ -344,7 +345,7 @@ def test_steps_end_with_the_task_whose_master_runs_them(waits_on, has_part_here,
         assert _eventually_running(cluster["worker0"], 1)
         for name in stopped:
             cluster[name].stop()
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
         assert isinstance(found[0], tf.errors.CancelledError | tf.errors.UnavailableError)
         with pytest.raises((tf.errors.OpError, RuntimeError), match="stopped|closed"):
@@ -390,7 +391,7 @@ def test_the_step_that_has_a_task_end_does_not_fail_for_it(monkeypatch):
 
         monkeypatch.setattr(ps.host, "_say", say_late)
         sess.run(end)
-        assert stopped.wait(10)
+        assert stopped.wait(60)
 
 
 _ENDS_WHEN_TOLD = """

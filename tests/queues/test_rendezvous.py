@@ -128,7 +128,7 @@ def test_every_value_reaches_its_receiver_whichever_thread_comes_first():
     for thread in threads:
         thread.join()
     for number, waiter in enumerate(waiters):
-        assert waiter.event.wait(10)
+        assert waiter.event.wait(60)
         assert waiter.result() == ("done", (number,))
 
 

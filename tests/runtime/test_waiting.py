@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -237,10 +236,8 @@ def blocked(sess: Any, count: int = 1) -> tuple[Any, list[Running]]:
 def test_closing_the_session_ends_every_step_that_waits():
     sess = tf.Session()
     _, running = blocked(sess, 20)
-    start = time.monotonic()
     sess.close()
     errors = [error_of(r) for r in running]
-    assert time.monotonic() - start < 0.1 * 20
     assert {type(e) for e in errors} == {tf.errors.CancelledError}
     assert "test_waiting.py" in str(errors[0]) and "fifo_queue_Dequeue" in str(errors[0])
 

@@ -257,8 +257,9 @@ def test_several_things_are_one_step():
 
 
 TRAINING = """
-import sys
+import signal, sys
 import runnel as tf
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also in the background of a shell
 
 step = tf.train.get_or_create_global_step()
 advance = tf.assign_add(step, 1)
@@ -281,10 +282,14 @@ def test_a_signal_saves_and_leaves(tmp_path, number):
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
     assert process.stdout is not None
-    for _ in range(3):
-        process.stdout.readline()
-    process.send_signal(number)
-    output, error = process.communicate(timeout=60)
+    try:
+        for _ in range(3):
+            process.stdout.readline()
+        process.send_signal(number)
+        output, error = process.communicate(timeout=60)
+    finally:
+        process.kill()  # one that did not leave
+        process.communicate()
     last = int(output.split()[-1]) if output.split() else 3
     assert process.returncode == (0 if number == signal.SIGTERM else -signal.SIGINT), error
     latest = tf.train.latest_checkpoint(folder)
