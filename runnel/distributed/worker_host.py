@@ -77,6 +77,8 @@ class WorkerHost:
         """How many parts of steps have ended here; changed under the lock."""
         self.threads = Threads("runnel-step")
         self._closed: str | None = None
+        self._lost: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Channels that have ended; what had come through them may still be read."""
         self._reading = threading.local()
         self._parked = threading.Condition()  # tells that a step has come to where it only waits
         _hosts.add(self)
@@ -92,8 +94,8 @@ class WorkerHost:
         self._reading.roused = roused
         try:
             with self._lock:
-                if peer.error is not None:
-                    return  # what its master has here is gone, or about to: nothing begins anew
+                if peer in self._lost:
+                    return  # what its master had here is gone: nothing begins anew
                 instructions = self._worker.handle(peer, envelope, values)
             if instructions:
                 self._perform(instructions, wait=False)
@@ -136,6 +138,7 @@ class WorkerHost:
         """A channel has ended; ``cut_off`` says how, if no other leads to that life of the task."""
         self.state.resources.collectives.lost(peer.task, why)
         with self._lock:
+            self._lost.add(peer)
             instructions = self._worker.lost(peer, why)
             if cut_off:
                 self._worker.cut_off(peer.task, cut_off)

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 _LONGEST_LINE = 1 << 16
-_DRAIN_SECONDS = 1.0
+_DRAIN_SECONDS = 5.0
 
 # Becomes the task's program after two things that only the new process itself can do: it asks the
 # kernel to be killed when the launcher dies, however that happens, and it lets Ctrl-C interrupt it

@@ -107,11 +107,12 @@ def test_nothing_begins_for_a_channel_that_has_ended():
         host = cluster["ps0"].host
         begin = Envelope()
         begin.create_session.session = 7
-        ended = SimpleNamespace(task="/job:worker/task:0", error=ConnectionError("it is gone"))
+        ended, other = (InProcessChannel(host.receive, host.lost) for _ in range(2))
         host.lost(ended, "it is gone")
         host.receive(ended, begin, [])  # it had come before, and was read after
         assert not host.sessions
-        host.receive(SimpleNamespace(task="/job:worker/task:0", error=None), begin, [])
+        other.error = ConnectionResetError("it reads no more")  # what it has said comes first
+        host.receive(other, begin, [])
         assert list(host.sessions) == [7]
 
 
