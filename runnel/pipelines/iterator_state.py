@@ -137,8 +137,8 @@ class IteratorState:
 
             self._run.check = both
             element = traversal.next()
-        except RuntimeError:
-            self._require()  # threads that were ended meanwhile take no more work
+        except Exception:
+            self._require()  # threads that were ended meanwhile take no more work, or drop theirs
             raise
         finally:
             self._lock.release()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import CancelledError
 
 import numpy as np
 import pytest
@@ -60,6 +61,25 @@ def test_a_step_whose_iterator_is_abandoned_meanwhile_is_told_so(is_prefetched):
         for _ in range(3):
             state.next(lambda: None)
     await_no_threads()
+
+
+@pytest.mark.parametrize("error", [RuntimeError, CancelledError])
+def test_whatever_fails_because_its_iterator_is_abandoned_is_told_so(error):
+    """Threads take no more work, and what they had to do is dropped."""
+    state = IteratorState("it")
+
+    class Ending(Traversal):
+        def next(self):
+            state.abandon(tf.errors.CancelledError(None, None, "gone"))
+            raise error
+
+    class EndingPipeline(Pipeline):
+        def iterate(self, run):
+            return Ending()
+
+    state.start(EndingPipeline(), lambda: None)
+    with pytest.raises(tf.errors.CancelledError, match="gone"):
+        state.next(lambda: None)
 
 
 def test_what_begins_while_its_iterator_is_abandoned_is_closed():
