@@ -14,7 +14,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +39,8 @@ from runnel.runtime.schedule.tracing import StepTracer
 from runnel.runtime.session.feeds import check_feed
 from runnel.runtime.session.partial_run import PartialRun
 from runnel.runtime.session.session import Session
+from runnel.runtime.state import at_exit
+from runnel.threads import Threads
 
 VERSION = 1
 SERVICE = "runnel.client.Sessions"
@@ -91,7 +92,7 @@ class ClientService:
         self._numbers = itertools.count(1)
         self._folder = tempfile.mkdtemp(prefix="runnel-")  # for this user only
         self.path = os.path.join(self._folder, "clients")
-        self._threads = ThreadPoolExecutor(_MOST_CALLS, "runnel-client")
+        self._threads = Threads("runnel-client", _MOST_CALLS)
         self._server = grpc.server(
             self._threads,
             interceptors=[_TokenCheck(security.token)] if security.token else [],
@@ -140,7 +141,7 @@ class ClientService:
     def stop(self) -> None:
         """Ends all sessions."""
         self._server.stop(0).wait()
-        self._threads.shutdown(wait=False)
+        self._threads.close()
         for session in list(self._sessions.values()):
             session.close()
         Path(self.path).unlink(missing_ok=True)
@@ -373,5 +374,8 @@ def _reply(values: Sequence[Any], tracer: StepTracer | None) -> Any:
         reply.run_metadata = metadata.SerializeToString()
     return reply
 
+
+# The sessions of clients cancel their steps as those of this process do.
+at_exit.cancel_at_exit(lambda: None, inside=(ClientService._stepped,))
 
 _STATUS = {code.value[0]: code for code in grpc.StatusCode}

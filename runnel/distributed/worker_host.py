@@ -17,7 +17,6 @@ from runnel.distributed import wire
 from runnel.distributed.part_run import HostedPart, HostedSession, PartRun, function_planner
 from runnel.distributed.protocol.worker_pb2 import Bundle, Envelope, Run
 from runnel.distributed.step_rendezvous import Ship, StepRendezvous
-from runnel.distributed.threads import Threads
 from runnel.distributed.worker import (
     Discard,
     Drop,
@@ -40,6 +39,7 @@ from runnel.runtime.session.subgraphs import Subgraphs
 from runnel.runtime.state import at_exit
 from runnel.runtime.state.step_context import RunningSteps, StepContext
 from runnel.runtime.state.task_state import TaskState
+from runnel.threads import Threads
 
 logger = logging.getLogger("runnel")
 

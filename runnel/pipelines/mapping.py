@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import time
+import weakref
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Waited
 from typing import Any
 
@@ -25,6 +26,7 @@ from runnel.pipelines.pipeline import (
     elements_of,
     joined_columns,
 )
+from runnel.threads import Threads
 
 _WORTH_A_THREAD = 0.002
 """From how many seconds of work on, it is worth to be shared between threads."""
@@ -152,7 +154,9 @@ class _ParallelMapping(Rowwise):
     def __init__(self, source: Traversal, function: Function, calls: int, run: PipelineRun) -> None:
         super().__init__(source, function)
         self._calls, self._run = calls, run
-        self._workers = ThreadPoolExecutor(calls, "runnel-data-map")
+        self._workers = Threads("runnel-data-map", calls)
+        # Of a traversal that nobody closes, such as one of many that another makes, too.
+        weakref.finalize(self, self._workers.close).atexit = False
         self._started: deque[tuple[Element | Exception, Future[Any]]] = deque()
         """What the function is being called with, in order; an error stands for an element."""
         self._ended = False
@@ -231,7 +235,7 @@ class _ParallelMapping(Rowwise):
             return error
 
     def close(self) -> None:
-        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._workers.close()
         super().close()
 
     def own_state(self) -> Any:

@@ -20,7 +20,7 @@ from runnel.distributed.remote import Client, RemoteBackend, status
 from runnel.distributed.service import SERVICE, VERSION, ClientService
 from runnel.distributed.session_tasks import SessionTasks
 from runnel.runtime.session import session as sessions
-from tests.distributed.clusters import cluster_of, free_addresses, servers
+from tests.distributed.clusters import Process, cluster_of, free_addresses, servers
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -167,6 +167,31 @@ def test_closing_a_session_ends_the_step_that_is_being_prepared(monkeypatch):
             backend.list_devices()
     finally:
         worker.stop()
+
+
+_ENDS = """
+import json, sys, threading
+import runnel as tf
+server = tf.train.Server(json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+print("ready", flush=True)
+while not server.masters or not any(m.running for m in list(server.masters.values())):
+    threading.Event().wait(0.01)
+"""
+
+
+def test_a_task_ends_though_a_client_is_there_whose_step_waits():
+    """As after Ctrl-C: the program has left ``join`` and stops nothing."""
+    spec = cluster_of(worker=1)
+    task = Process(spec, "worker", 0, program=_ENDS)
+    try:
+        never = tf.FIFOQueue(1, tf.float32, [()]).dequeue()
+        sess = tf.Session(f"grpc://{spec['worker'][0]}")
+        with pytest.raises(tf.errors.OpError):
+            sess.run(never)
+        assert task.wait() == 0
+        sess.close()
+    finally:
+        task.kill()
 
 
 def test_a_session_that_is_over_cannot_be_attached_to(server):

@@ -174,6 +174,22 @@ def test_what_the_program_does_at_exit_can_still_use_its_sessions(early):
     require_silence(ended)
 
 
+@pytest.mark.parametrize("calls", [None, 2])
+def test_a_process_ends_though_a_function_of_a_dataset_waits(calls):
+    program = f"""
+    queue = tf.FIFOQueue(1, tf.int64, [()])
+    numbers = tf.data.Dataset.range(5).map(lambda n: n + queue.dequeue(), {calls})
+    element = tf.data.make_one_shot_iterator(numbers.prefetch(1)).get_next()
+    try:
+        sess.run(element, options=tf.RunOptions(timeout_in_ms=200))
+    except tf.errors.DeadlineExceededError:
+        print("waits")
+    """
+    ended = run(textwrap.dedent(program))
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.split() == ["waits"]
+
+
 def test_a_process_without_threads_does_not_wait():
     program = """
     import time

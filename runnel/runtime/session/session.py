@@ -26,7 +26,7 @@ from runnel.runtime.session.backend import LocalBackend, Plan, open_backend, res
 from runnel.runtime.session.feeds import check_feed, expand_feeds
 from runnel.runtime.session.fetches import Rebuild, expand_fetches
 from runnel.runtime.session.options import SessionOptions
-from runnel.runtime.session.subgraphs import Subgraphs
+from runnel.runtime.session.subgraphs import Subgraph, Subgraphs
 from runnel.runtime.state.at_exit import (
     cancel_at_exit,
     is_exiting,
@@ -500,5 +500,12 @@ def _report_failures() -> None:
 report_at_exit(_report_failures)
 cancel_at_exit(
     _cancel_steps,
-    inside=(BaseSession._run_plan, BaseSession._prepare, BaseSession.partial_run, fulfil),
+    inside=(
+        BaseSession._run_plan,
+        BaseSession._prepare,
+        BaseSession.partial_run,
+        Subgraph.__call__,
+        Subgraph.rows,
+        fulfil,
+    ),
 )
