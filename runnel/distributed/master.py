@@ -17,7 +17,8 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from runnel.distributed import wire
-from runnel.distributed.protocol.worker_pb2 import Ended, Envelope, Register
+from runnel.distributed.messages import PartEnded
+from runnel.distributed.protocol.worker_pb2 import Envelope, Register
 from runnel.distributed.session_tasks import SessionTasks
 from runnel.distributed.step_parts import ClusterPlan, ClusterStep, StepPart
 from runnel.distributed.step_rendezvous import task_of
@@ -224,15 +225,15 @@ class MasterSession:
             if self.running.pop(number, None) is not None:
                 self.ended_steps += 1
 
-    def ended(self, channel: Any, message: Ended, values: list[Any]) -> None:
+    def ended(self, channel: Any, message: PartEnded, values: list[Any]) -> None:
         """A task tells that its part of a step has ended; ``values``: fetched, then sent last."""
         step = self.running.get(message.step)
         if step is None:
             return
-        count = len(message.fetches)
+        count = message.fetched
         # Who waits is woken when all is said: woken before, it would wait for this thread.
         step.part_ended(message, values[:count])
-        if count < len(values):
+        if message.last is not None:
             self.server.host.deliver(channel, message.last, values[count:])
         step.rouse()
 

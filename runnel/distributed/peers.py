@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from runnel.distributed.health import Pulse
+from runnel.distributed.messages import Message
 from runnel.distributed.protocol.worker_pb2 import Device, Envelope, Hello
 from runnel.distributed.security import Security, split_address
 from runnel.distributed.transport.connection import Channel, Connection
@@ -35,7 +36,7 @@ from runnel.graph.errors import CancelledError, OpError, UnauthenticatedError, U
 
 logger = logging.getLogger("runnel")
 
-VERSION = 1
+VERSION = 2
 _RETRY_SECONDS = 0.05
 _LONGEST_RETRY = 1.0
 _TELL_SECONDS = 10.0
@@ -81,7 +82,7 @@ class TaskIdentity:
 
 
 Lost = Callable[[Any, Exception], None]
-Receive = Callable[[Any, Envelope, list[Any]], None]
+Receive = Callable[[Any, Message, list[Any]], None]
 
 # The tasks of this process by address, and its lock: for channels within the process.
 _here: dict[str, Peers] = {}
@@ -368,10 +369,10 @@ def _unreachable(task: str, address: str, why: Exception) -> UnavailableError:
     return error
 
 
-def _hello(envelope: Envelope) -> Hello:
-    if envelope.WhichOneof("content") != "hello":
+def _hello(message: Message) -> Hello:
+    if not isinstance(message, Envelope) or message.WhichOneof("content") != "hello":
         raise Malformed("it does not begin with a greeting")
-    return envelope.hello
+    return message.hello
 
 
 def _normal(address: str) -> str:

@@ -19,6 +19,7 @@ from runnel.distributed.cluster_spec import ClusterSpec, task_name
 from runnel.distributed.health import DEADLINE_SECONDS
 from runnel.distributed.master import MasterSession
 from runnel.distributed.memory_limit import MemoryLimit
+from runnel.distributed.messages import Message, PartEnded
 from runnel.distributed.peers import Peers, TaskIdentity
 from runnel.distributed.protocol.worker_pb2 import Envelope, Question
 from runnel.distributed.security import Security, is_loopback, split_address
@@ -191,18 +192,24 @@ class Server:
 
     # Messages -------------------------------------------------------------------------------
 
-    def _receive(self, channel: Any, envelope: Envelope, values: list[Any]) -> None:
-        kind = envelope.WhichOneof("content")
-        if kind == "ended":
-            master = self.masters.get(envelope.ended.session)
+    def _receive(self, channel: Any, message: Message, values: list[Any]) -> None:
+        if isinstance(message, PartEnded):
+            master = self.masters.get(message.session)
             if master is not None:
-                master.ended(channel, envelope.ended, values)
-        elif kind == "ping":
+                master.ended(channel, message, values)
+        elif not isinstance(message, Envelope) or not self._is_answered(channel, message):
+            self.host.receive(channel, message, values)
+
+    def _is_answered(self, channel: Any, envelope: Envelope) -> bool:
+        """Takes a message that is not for the worker; False if it is for it."""
+        kind = envelope.WhichOneof("content")
+        if kind == "ping":
             if not envelope.ping.answers_ns:
                 answer = Envelope()
                 answer.ping.sent_ns = time.time_ns()
                 answer.ping.answers_ns = envelope.ping.sent_ns
-                channel.send(answer, wait=False)
+                with contextlib.suppress(errors.OpError):  # it is lost, and the reader sees it
+                    channel.send(answer, wait=False)
         elif kind == "question":
             threading.Thread(
                 target=self._answer, args=(channel, envelope.question), daemon=True
@@ -215,7 +222,8 @@ class Server:
                 else:
                     asked.answer.set_result(envelope.answer.content)
         else:
-            self.host.receive(channel, envelope, values)
+            return False
+        return True
 
     def _answer(self, channel: Any, question: Question) -> None:
         envelope = Envelope()
@@ -262,14 +270,14 @@ class Server:
         finally:
             self._questions.pop(asked.number, None)
 
-    def _say(self, channel: Any, envelope: Envelope, values: Sequence[Any], wait: bool) -> None:
-        channel.send(envelope, values, wait)
+    def _say(self, channel: Any, message: PartEnded, values: Sequence[Any], wait: bool) -> None:
+        channel.send(message, values, wait)
 
     def _ship(
         self,
         task: str,
         address: str,
-        envelope: Envelope,
+        message: Message,
         values: list[Any],
         wait: bool,
         dials: bool = True,
@@ -280,7 +288,7 @@ class Server:
                 raise errors.UnavailableError(None, None, f"{task} is not connected")
             known = self.addresses.get(task, address)
             channel = self.peers.channel(task, known or address, self.peers.deadline)
-        channel.send(envelope, values, wait)
+        channel.send(message, values, wait)
 
     def _lost(self, channel: Any, error: Exception) -> None:
         for number, asked in list(self._questions.items()):

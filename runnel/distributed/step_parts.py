@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from runnel.distributed import wire
-from runnel.distributed.protocol.worker_pb2 import Envelope, Run
+from runnel.distributed.messages import PartEnded, RunPart
+from runnel.distributed.protocol.worker_pb2 import Envelope
 from runnel.graph import errors
 from runnel.graph.device_set import LogicalDevice
 from runnel.graph.operation import Operation, Tensor
@@ -130,18 +131,13 @@ class ClusterStep:
         if mine is not None:
             part, places = mine
             self._here = session.server.host.begin_here(
-                Run(session=session.number, part=part.number, step=self._number, oldest=oldest)
+                RunPart(session.number, part.number, self._number, oldest)
             )
             if self._here is None:
                 raise errors.CancelledError(None, None, "The step was cancelled: it is over")
         for remote, remote_places in plan.remote:
-            envelope = Envelope()
-            run = envelope.run
-            run.session, run.part, run.step = session.number, remote.number, self._number
-            run.oldest, run.trace = oldest, trace
-            for _ in remote_places:
-                run.feeds.add()
-            session.channel(remote.task).send(envelope, [feeds[i] for i in remote_places])
+            message = RunPart(session.number, remote.number, self._number, oldest, trace)
+            session.channel(remote.task).send(message, [feeds[i] for i in remote_places])
         if mine is not None:
             found = session.server.host.run_here(self._here, [feeds[i] for i in places], context)
             self._values.update(zip(part.gives, found, strict=True))
@@ -166,19 +162,19 @@ class ClusterStep:
 
     # From readers' threads ------------------------------------------------------------------
 
-    def part_ended(self, message: Any, values: list[Any]) -> None:
+    def part_ended(self, message: PartEnded, values: list[Any]) -> None:
         """A part on another task has ended; :meth:`rouse` follows."""
         with self._lock:
             part = self._unended.get(message.part)
             if part is None:
                 return
-            if message.HasField("failure"):
+            if message.failure is not None:
                 error = wire.error_of(message.failure, self._plan.find)
                 self._note(error, message.failure.follows)
             else:
                 self._values.update(zip(part.gives, values, strict=True))
-                if message.step_stats:
-                    self.stats.append(message.step_stats)
+                if message.stats:
+                    self.stats.append(message.stats)
             # Last: the caller's thread looks at this without the lock, and goes on.
             del self._unended[message.part]
 

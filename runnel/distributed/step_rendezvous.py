@@ -10,12 +10,12 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from runnel.distributed.protocol.worker_pb2 import Bundle, Envelope
+from runnel.distributed.messages import Bundle
 from runnel.graph.device import DeviceSpec, parsed_device
 from runnel.queues.rendezvous import Rendezvous
 
-Ship = Callable[[str, Envelope, list[Any]], None]
-"""Sends a message with values to the task of a name."""
+Ship = Callable[[str, Bundle, list[Any]], None]
+"""Sends a bundle with its values to the task of a name."""
 
 
 class StepRendezvous(Rendezvous):
@@ -44,24 +44,26 @@ class StepRendezvous(Rendezvous):
             return
         leaving, self._leaving = self._leaving, {}
         for task, values in leaving.items():
-            envelope = Envelope()
-            self._ship(task, envelope, self._fill(envelope.bundle, values))
+            self._ship(task, *self._bundled(values))
 
-    def last_for(self, task: str) -> Callable[[Bundle], list[Any]] | None:
+    def last_for(self, task: str) -> tuple[Bundle, list[Any]] | None:
         """Takes what has yet to leave for ``task``, if there is anything, to be sent otherwise."""
         values = self._leaving.pop(task, None)
-        return None if values is None else lambda bundle: self._fill(bundle, values)
+        return None if values is None else self._bundled(values)
 
-    def _fill(self, bundle: Bundle, values: list[tuple[str, Any]]) -> list[Any]:
-        bundle.session, bundle.step, bundle.number = self._session, self._step, self._bundles
-        self._bundles += 1
+    def _bundled(self, values: list[tuple[str, Any]]) -> tuple[Bundle, list[Any]]:
+        keys: list[tuple[str, int]] = []
         flat: list[Any] = []
         for key, value in values:
-            together = value if type(value) is tuple else (value,)
-            for one in together:
-                bundle.values.add(key=key, together=len(together))
-                flat.append(one)
-        return flat
+            if type(value) is tuple:
+                keys.append((key, len(value)))
+                flat += value
+            else:
+                keys.append((key, 1))
+                flat.append(value)
+        number = self._bundles
+        self._bundles += 1
+        return Bundle(self._session, self._step, number, tuple(keys)), flat
 
 
 @lru_cache(maxsize=4096)

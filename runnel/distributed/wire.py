@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from runnel.distributed.protocol.worker_pb2 import Envelope, Failure, Tensor
+from runnel.distributed.protocol.worker_pb2 import Failure
 from runnel.graph import dtypes, errors
 from runnel.graph.dtypes import DType, as_dtype
 from runnel.queues.own_memory import own_array
@@ -27,64 +28,93 @@ class Malformed(Exception):
     """What came from outside is not a message."""
 
 
-def tensors_of(envelope: Envelope) -> Sequence[Tensor]:
-    """The descriptions of the values that travel with ``envelope``."""
-    kind = envelope.WhichOneof("content")
-    if kind == "bundle":
-        return envelope.bundle.values
-    if kind == "ended":
-        return [*envelope.ended.fetches, *envelope.ended.last.values]
-    if kind == "run":
-        return envelope.run.feeds
-    return ()
+class Described(NamedTuple):
+    """A value on its way, as its description in a message says."""
+
+    dtype: int
+    """TensorFlow's number of its type."""
+    shape: tuple[int, ...]
+    size: int
+    """Bytes of its elements, which are in the message's body or in a block of shared memory."""
+    block: int = 0
+    """The number of the block; 0: in the body."""
+    is_dead: bool = False
 
 
-def describe(tensor: Tensor, value: Any) -> np.ndarray | bytes | None:
-    """Fills in ``tensor``; returns the bytes of ``value``, if there are any."""
+_description = struct.Struct("<HB?IQ")
+"""The type, how many dimensions follow (as int64), whether it is dead, the block, the size."""
+_dead = _description.pack(0, 0, True, 0, 0)
+
+
+def describe(value: Any) -> tuple[bytes, np.ndarray | bytes]:
+    """The description of ``value``, and its bytes."""
     if value is DEAD:
-        tensor.dead = True
-        return None
-    array = np.asarray(value)
-    tensor.dtype = _enum(array.dtype)
-    if array.ndim:
-        tensor.shape.extend(array.shape)
-    if tensor.dtype == STRING:
+        return _dead, b""
+    array = value if type(value) is np.ndarray else np.asarray(value)
+    if array.dtype.kind in "OSU":
         content = _strings(array)
-        tensor.size = len(content)
-        return content
-    if not array.size:
-        return None
-    tensor.size = array.nbytes
+        return _packed(STRING, array.shape, len(content)), content
+    description = _packed_array(array.dtype, array.shape)
     if array.nbytes <= 1024:
-        return array.tobytes()
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        return description, array.tobytes()
+    return description, np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-def check(tensor: Tensor) -> None:
-    """An error unless ``tensor`` describes a value as it should."""
-    if tensor.dead:
-        return
-    if len(tensor.shape) > MOST_DIMENSIONS or any(dim < 0 for dim in tensor.shape):
-        raise Malformed(f"a value has the shape {list(tensor.shape)}")
-    count = prod(tensor.shape)
-    if tensor.dtype == STRING:
-        if tensor.size < 4 * count:
+def in_block(description: bytes, block: int) -> bytes:
+    """The description of the same value in a block of shared memory."""
+    dtype, dimensions, dead, _, size = _description.unpack_from(description)
+    packed = _description.pack(dtype, dimensions, dead, block, size)
+    return packed + description[_description.size :]
+
+
+def _packed(dtype: int, shape: tuple[int, ...], size: int) -> bytes:
+    dimensions = struct.pack(f"<{len(shape)}q", *shape)
+    return _description.pack(dtype, len(shape), False, 0, size) + dimensions
+
+
+@lru_cache(maxsize=1024)
+def _packed_array(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
+    return _packed(_enum(dtype), shape, prod(shape) * dtype.itemsize)
+
+
+def read_description(head: bytes, position: int) -> tuple[Described, int]:
+    """The description at ``position``, which is found to be right, and where it ends."""
+    begin = position + 2
+    dimensions = head[begin] if begin < len(head) else 0
+    end = position + _description.size + 8 * dimensions
+    if end > len(head):
+        raise Malformed("it describes fewer values than it has")
+    return _checked(head[position:end]), end
+
+
+@lru_cache(maxsize=1024)
+def _checked(description: bytes) -> Described:
+    dtype, dimensions, dead, block, size = _description.unpack_from(description)
+    shape = struct.unpack_from(f"<{dimensions}q", description, _description.size)
+    if dead:
+        return Described(0, (), 0, 0, True)
+    if dimensions > MOST_DIMENSIONS or any(dim < 0 for dim in shape):
+        raise Malformed(f"a value has the shape {list(shape)}")
+    count = prod(shape)
+    if dtype == STRING:
+        if size < 4 * count:
             raise Malformed("there are fewer strings than the shape says")
-    elif tensor.size != count * _type(tensor.dtype).itemsize:
+    elif size != count * _type(dtype).itemsize:
         raise Malformed("a value is not as long as its shape says")
+    return Described(dtype, shape, size, block)
 
 
-def rebuild(tensor: Tensor, content: Any, release: Any = None) -> Any:
-    """The value that ``tensor`` describes, which is in ``content``.
+def rebuild(described: Described, content: Any, release: Any = None) -> Any:
+    """The value in ``content``.
 
     ``content`` are bytes, or an array of bytes that nothing else uses until ``release`` is called.
     """
-    if tensor.dead:
+    if described.is_dead:
         return DEAD
-    shape = tuple(tensor.shape)
-    if tensor.dtype == STRING:
+    shape = described.shape
+    if described.dtype == STRING:
         return _parse_strings(bytes(content), shape)
-    dtype = _type(tensor.dtype)
+    dtype = _type(described.dtype)
     if isinstance(content, np.ndarray):
         return own_array(content, shape, dtype, release)
     array = np.frombuffer(content, dtype)

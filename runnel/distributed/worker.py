@@ -8,27 +8,21 @@ come twice. A step ends once, and its master is told once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from runnel.distributed import wire
+from runnel.distributed.messages import Bundle, Keys, Message, PartEnded, RunPart
 from runnel.distributed.protocol.worker_pb2 import (
     Abort,
-    Bundle,
     CloseSession,
     CreateSession,
-    Ended,
-    Envelope,
     Forget,
     Register,
-    Run,
 )
 from runnel.graph.errors import AbortedError, CancelledError, UnavailableError
 from runnel.queues.rendezvous import Rendezvous
-
-FillBundle = Callable[[Bundle], Sequence[Any]]
-"""Describes values in a bundle, and returns them."""
 
 Peer = Hashable
 """A channel, to the state machine: it only tells one from another."""
@@ -77,10 +71,10 @@ class Stop(NamedTuple):
 
 
 class Say(NamedTuple):
-    """Something is to be sent."""
+    """A master is to be told that its step has ended."""
 
     peer: Peer
-    envelope: Envelope
+    message: PartEnded
     values: Sequence[Any] = ()
 
 
@@ -130,24 +124,26 @@ class Worker:
         self.sessions: dict[int, WorkerSession] = {}
         self._make_rendezvous = make_rendezvous
 
-    def handle(self, peer: Peer, envelope: Envelope, values: Sequence[Any]) -> list[Instruction]:
+    def handle(self, peer: Peer, message: Message, values: Sequence[Any]) -> list[Instruction]:
         """What to do about a message."""
-        kind = envelope.WhichOneof("content")
-        if kind == "bundle":
-            self.bundle(peer, envelope.bundle, values)
+        if isinstance(message, RunPart):
+            return self.run(peer, message, values)
+        if isinstance(message, Bundle):
+            self.bundle(peer, message, values)
             return []
-        if kind == "run":
-            return self.run(peer, envelope.run, values)
+        if isinstance(message, PartEnded):
+            return []
+        kind = message.WhichOneof("content")
         if kind == "register":
-            return self._register(envelope.register)
+            return self._register(message.register)
         if kind == "create_session":
-            return self._create(peer, envelope.create_session)
+            return self._create(peer, message.create_session)
         if kind == "abort":
-            return self._abort(envelope.abort)
+            return self._abort(message.abort)
         if kind == "forget":
-            return self._forget(envelope.forget)
+            return self._forget(message.forget)
         if kind == "close_session":
-            return self._close(envelope.close_session)
+            return self._close(message.close_session)
         return []
 
     # Sessions -------------------------------------------------------------------------------
@@ -199,7 +195,7 @@ class Worker:
 
     # Steps ----------------------------------------------------------------------------------
 
-    def run(self, peer: Peer, message: Run, feeds: Sequence[Any]) -> list[Instruction]:
+    def run(self, peer: Peer, message: RunPart, feeds: Sequence[Any]) -> list[Instruction]:
         """A master starts a step; ``peer`` is None for the master of this task itself."""
         session = self.sessions.get(message.session)
         if session is None or message.part not in session.parts:
@@ -209,7 +205,9 @@ class Worker:
                 f"{self.task} does not know the session of this step: it was started anew, or has "
                 "given the session up. Make a new session, and restore its variables",
             )
-            return [Say(peer, self._ended(message, failure=wire.failure_of(unknown, self.task)))]
+            failure = wire.failure_of(unknown, self.task)
+            ended = PartEnded(message.session, message.part, message.step, failure=failure)
+            return [Say(peer, ended)]
         self._advance(session, message.oldest)
         step = self._step(session, message.step)
         if step is None or step.part is not None:  # it is over, or has been started
@@ -225,7 +223,7 @@ class Worker:
             return
         step.bundles.add((peer, message.number))
         if step.rendezvous.error is None:
-            for key, value in _by_key(message, values):
+            for key, value in _by_key(message.keys, values):
                 step.rendezvous.put(key, value)
 
     def _abort(self, message: Abort) -> list[Instruction]:
@@ -246,11 +244,11 @@ class Worker:
         failure: Any = None,
         values: Sequence[Any] = (),
         stats: bytes = b"",
-        last: FillBundle | None = None,
+        last: tuple[Bundle, Sequence[Any]] | None = None,
     ) -> list[Instruction]:
         """A step that was started has ended; ``values`` are what it was to give.
 
-        ``last`` gives what it has sent to its master's task, which is told with its end.
+        ``last`` is what it has sent to its master's task, which is told with its end.
         """
         session = self.sessions.get(step.session)
         if session is None or session.steps.get(step.number) is not step:
@@ -258,26 +256,14 @@ class Worker:
         self._end(session, step.number)
         if step.master is None:
             return []
-        message = Run(session=step.session, part=step.part or 0, step=step.number)
-        envelope = self._ended(message, failure, values, stats)
+        fetched, bundle = len(values), None
         if last is not None:
-            values = [*values, *last(envelope.ended.last)]
-        return [Say(step.master, envelope, values)]
-
-    @staticmethod
-    def _ended(
-        message: Run, failure: Any = None, values: Sequence[Any] = (), stats: bytes = b""
-    ) -> Envelope:
-        envelope = Envelope()
-        ended: Ended = envelope.ended
-        ended.session, ended.part, ended.step = message.session, message.part, message.step
-        if failure is not None:
-            ended.failure.CopyFrom(failure)
-        if stats:
-            ended.step_stats = stats
-        for _ in values:
-            ended.fetches.add()
-        return envelope
+            bundle = last[0]
+            values = [*values, *last[1]]
+        ended = PartEnded(
+            step.session, step.part or 0, step.number, fetched, failure, stats, bundle
+        )
+        return [Say(step.master, ended, values)]
 
     def _step(self, session: WorkerSession, number: int) -> WorkerStep | None:
         """A step that runs or will; None when it is over."""
@@ -302,17 +288,15 @@ class Worker:
                 del session.steps[number]
 
 
-def _by_key(message: Bundle, values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+def _by_key(keys: Keys, values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     """The values of a bundle under their keys; those that were sent together, as a tuple."""
     place = 0
-    while place < len(values):
-        tensor = message.values[place]
-        count = tensor.together
+    for key, count in keys:
         if count <= 1:
-            yield tensor.key, values[place]
+            yield key, values[place]
             place += 1
         else:
-            yield tensor.key, tuple(values[place : place + count])
+            yield key, tuple(values[place : place + count])
             place += count
 
 

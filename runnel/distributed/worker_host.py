@@ -14,13 +14,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runnel.distributed import wire
+from runnel.distributed.messages import Bundle, Message, PartEnded, RunPart
 from runnel.distributed.part_run import HostedPart, HostedSession, PartRun, function_planner
-from runnel.distributed.protocol.worker_pb2 import Bundle, Envelope, Run
 from runnel.distributed.step_rendezvous import Ship, StepRendezvous
 from runnel.distributed.worker import (
     Discard,
     Drop,
-    FillBundle,
     Instruction,
     Open,
     Prepare,
@@ -56,10 +55,10 @@ class WorkerHost:
         self,
         task: str,
         devices: SessionDevices,
-        say: Callable[[Any, Envelope, Sequence[Any], bool], None],
+        say: Callable[[Any, PartEnded, Sequence[Any], bool], None],
         ship: Callable[..., None],
     ) -> None:
-        """``ship(task, address, envelope, values, wait)`` sends to a task of a name.
+        """``ship(task, address, message, values, wait)`` sends to a task of a name.
 
         With ``dials=False`` it fails at once if the task has to be dialled.
         """
@@ -85,10 +84,10 @@ class WorkerHost:
 
     # Events ---------------------------------------------------------------------------------
 
-    def receive(self, peer: Any, envelope: Envelope, values: Sequence[Any]) -> None:
+    def receive(self, peer: Any, message: Message, values: Sequence[Any]) -> None:
         """A message for the worker, on the thread that reads from ``peer``."""
-        if envelope.WhichOneof("content") == "bundle" and not envelope.bundle.session:
-            self._collect(peer, envelope.bundle, values)
+        if isinstance(message, Bundle) and not message.session:
+            self._collect(peer, message, values)
             return
         roused: list[PartRun] = []
         self._reading.roused = roused
@@ -96,7 +95,7 @@ class WorkerHost:
             with self._lock:
                 if peer in self._lost:
                     return  # what its master had here is gone: nothing begins anew
-                instructions = self._worker.handle(peer, envelope, values)
+                instructions = self._worker.handle(peer, message, values)
             if instructions:
                 self._perform(instructions, wait=False)
             while roused:
@@ -117,22 +116,21 @@ class WorkerHost:
         """Lets this task's devices take part in groups, which the task ``leader`` forms."""
 
         def post(task: str, key: str, value: Any) -> None:
-            envelope = Envelope()
-            envelope.bundle.values.add(key=key)  # of no session: groups outlive them
+            bundle = Bundle(0, 0, 0, ((key, 1),))  # of no session: groups outlive them
             # Who cannot be reached knows by itself that a group is over.
             dials = not key.startswith(("over ", "leave "))
-            self._ship_to(task, "", envelope, [value], False, dials=dials)
+            self._ship_to(task, "", bundle, [value], False, dials=dials)
 
         self.state.resources.collectives.connect(self.task, leader, post, fabric)
 
     def _collect(self, peer: Any, message: Bundle, values: Sequence[Any]) -> None:
         """Values of other members for collectives."""
         collectives = self.state.resources.collectives
-        for tensor, value in zip(message.values, values, strict=True):
+        for (key, _), value in zip(message.keys, values, strict=True):
             try:
-                collectives.deliver(peer.task, tensor.key, value)
+                collectives.deliver(peer.task, key, value)
             except ValueError as error:
-                raise wire.Malformed(f"{tensor.key!r} is no message of a group") from error
+                raise wire.Malformed(f"{key!r} is no message of a group") from error
 
     def lost(self, peer: Any, why: str, cut_off: str = "") -> None:
         """A channel has ended; ``cut_off`` says how, if no other leads to that life of the task."""
@@ -158,7 +156,7 @@ class WorkerHost:
         """A part has ended."""
         step, context = run.step, run.context
         failure = None
-        last: FillBundle | None = None
+        last: tuple[Bundle, Sequence[Any]] | None = None
         if error is None:
             try:
                 # What the master's own part waits for travels with the end of this one.
@@ -225,15 +223,13 @@ class WorkerHost:
 
     def _send(self, instruction: Say, wait: bool) -> None:
         try:
-            self._say(instruction.peer, instruction.envelope, instruction.values, wait)
+            self._say(instruction.peer, instruction.message, instruction.values, wait)
         except errors.OpError as error:
             logger.debug("A master could not be told that its step has ended: %s", error)
         except Exception as error:  # noqa: BLE001 (a value that has no bytes: the master is told)
-            ended = instruction.envelope.ended
-            del ended.fetches[:]
-            ended.ClearField("last")
-            ended.failure.CopyFrom(wire.failure_of(error, self.task))
-            self._send(Say(instruction.peer, instruction.envelope), wait)
+            session, part, step, *_ = instruction.message
+            failure = wire.failure_of(error, self.task)
+            self._send(Say(instruction.peer, PartEnded(session, part, step, failure=failure)), wait)
 
     def _open(self, instruction: Open) -> None:
         state = TaskState() if instruction.isolated else self.state
@@ -268,23 +264,23 @@ class WorkerHost:
         return StepRendezvous(self.task, session, step, self._shipping(session))
 
     def _shipping(self, session: int) -> Ship:
-        def ship(task: str, envelope: Envelope, values: list[Any]) -> None:
+        def ship(task: str, bundle: Bundle, values: list[Any]) -> None:
             hosted = self.sessions.get(session)
             address = "" if hosted is None else hosted.peers.get(task, "")
             wait = getattr(self._reading, "roused", None) is None
-            self._ship_to(task, address, envelope, values, wait)
+            self._ship_to(task, address, bundle, values, wait)
 
         return ship
 
     # The part of a master on its own task ---------------------------------------------------
 
-    def open_here(self, envelope: Envelope) -> None:
+    def open_here(self, message: Message) -> None:
         """A message of this task's own master."""
         with self._lock:
-            instructions = self._worker.handle(None, envelope, ())
+            instructions = self._worker.handle(None, message, ())
         self._perform(instructions, wait=True)
 
-    def begin_here(self, message: Run) -> WorkerStep | None:
+    def begin_here(self, message: RunPart) -> WorkerStep | None:
         """A step that the caller runs itself; :meth:`end_here` must follow."""
         with self._lock:
             instructions = self._worker.run(None, message, ())

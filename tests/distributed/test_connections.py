@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import socket
+import struct
 import threading
 from queue import Queue
 from typing import Any
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 import runnel as tf
 from runnel.distributed import wire
+from runnel.distributed.messages import Bundle, Message, PartEnded, RunPart, pack
 from runnel.distributed.protocol.worker_pb2 import Envelope
 from runnel.distributed.transport.connection import HEADER, MAGIC, Connection
 from runnel.distributed.transport.in_process import channel_pair
@@ -31,11 +33,11 @@ class Side:
     """One end, with what has come."""
 
     def __init__(self, sock: socket.socket, most: int = MOST) -> None:
-        self.messages: Queue[tuple[Envelope, list[Any]]] = Queue()
+        self.messages: Queue[tuple[Message, list[Any]]] = Queue()
         self.lost: Queue[Exception] = Queue()
         self.connection = Connection(
             PlainStream(sock),
-            lambda connection, envelope, values: self.messages.put((envelope, values)),
+            lambda connection, message, values: self.messages.put((message, values)),
             lambda connection, error: self.lost.put(error),
             most,
         )
@@ -59,12 +61,8 @@ def sides(request) -> Any:
         side.close()
 
 
-def bundle(count: int, number: int = 0) -> Envelope:
-    envelope = Envelope()
-    envelope.bundle.number = number
-    for index in range(count):
-        envelope.bundle.values.add(key=f"key {index}")
-    return envelope
+def bundle(count: int, number: int = 0) -> Bundle:
+    return Bundle(5, 6, number, tuple((f"key {index}", 1) for index in range(count)))
 
 
 def test_values_come_as_they_were_sent(sides):
@@ -85,8 +83,8 @@ def test_values_come_as_they_were_sent(sides):
     for number in range(3):
         one.connection.send(bundle(len(values), number), values)
     for number in range(3):
-        envelope, found = other.messages.get(timeout=30)
-        assert envelope.bundle.number == number
+        message, found = other.messages.get(timeout=30)
+        assert message == bundle(len(values), number)
         for value, got in zip(values, found, strict=True):
             if value is DEAD:
                 assert got is DEAD
@@ -125,8 +123,8 @@ def test_a_sender_that_must_not_wait_does_not_and_one_that_may_is_held_up(sides)
     assert held.is_alive()
     other.connection.start()
     for number in range(151):
-        envelope, [value] = other.messages.get(timeout=30)
-        assert envelope.bundle.number == number and value[0] == number
+        message, [value] = other.messages.get(timeout=30)
+        assert message.number == number and value[0] == number
     held.join(30)
     assert not held.is_alive()
 
@@ -145,7 +143,7 @@ def test_both_sides_may_send_much_at_once(sides):
         thread.start()
     for side in sides:
         for number in range(50):
-            assert side.messages.get(timeout=60)[0].bundle.number == number
+            assert side.messages.get(timeout=60)[0].number == number
     for thread in threads:
         thread.join(30)
 
@@ -166,8 +164,8 @@ def test_what_was_sent_before_the_end_comes_before_it_though_an_answer_fails(sid
     may_go_on = threading.Event()
     told: Queue[Any] = Queue()
 
-    def receive(connection: Any, envelope: Envelope, values: list[Any]) -> None:
-        told.put(envelope.bundle.number)
+    def receive(connection: Any, message: Bundle, values: list[Any]) -> None:
+        told.put(message.number)
         assert may_go_on.wait(60)
 
     other.connection._receive = receive
@@ -188,7 +186,7 @@ def test_what_was_sent_before_the_end_comes_before_it_though_an_answer_fails(sid
 # What is no message -----------------------------------------------------------------------------
 
 
-def written(values: list[Any]) -> bytes:
+def written(message: Message, values: list[Any]) -> bytes:
     """The bytes of a message, as they leave over TCP."""
     mine, theirs = socket.socketpair()
     side = Side(mine)
@@ -196,7 +194,7 @@ def written(values: list[Any]) -> bytes:
     content = bytearray()
     reading = threading.Thread(target=lambda: _read_all(theirs, content))
     reading.start()
-    side.connection.send(bundle(len(values)), values)
+    side.connection.send(message, values)
     side.close()
     reading.join()
     theirs.close()
@@ -220,35 +218,62 @@ def outcome(content: bytes, most: int = 1 << 22) -> str:
     return str(error)
 
 
-SAMPLE = written([np.arange(10.0), np.array([b"a", b"bc"], object), DEAD, np.zeros((3, 0))])
+VALUES = [np.arange(10.0), np.array([b"a", b"bc"], object), DEAD, np.zeros((3, 0))]
+FAILURE = wire.failure_of(tf.errors.InternalError(None, None, "bad"), "/job:test")
+MESSAGES: list[Message] = [
+    bundle(4),
+    Bundle(5, 6, 7, (("one", 1), ("three", 3))),
+    RunPart(1, 2, 3, 2, True),
+    PartEnded(1, 2, 3, 4, stats=b"told"),
+    PartEnded(1, 2, 3, 2, last=Bundle(1, 3, 9, (("two", 2),))),
+    PartEnded(1, 2, 3, 4, FAILURE),
+]
+SAMPLES = [written(message, VALUES) for message in MESSAGES]
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_a_message_comes_as_it_was_sent(sides, message):
+    one, other = sides
+    other.connection.start()
+    one.connection.send(message, VALUES)
+    found, values = other.messages.get(timeout=30)
+    assert found == message and type(found) is type(message) and len(values) == len(VALUES)
 
 
 def test_what_is_too_long_is_refused_before_memory_is_taken():
-    for envelope_size, body_size in [(2**32 - 1, 0), (10, 2**63), (10, 1 << 40)]:
-        told = outcome(HEADER.pack(MAGIC, envelope_size, body_size) + b"x" * 10)
+    for head_size, body_size in [(2**32 - 1, 0), (10, 2**63), (10, 1 << 40)]:
+        told = outcome(HEADER.pack(MAGIC, 2, 1, 0, head_size, body_size) + b"x" * 10)
         assert "too long" in told
 
 
+def test_more_values_keys_or_blocks_than_there_can_be_are_refused():
+    kind, head = pack(bundle(1))
+    many = 2**32 - 1
+    for values, freed in [(many, 0), (1, many), (0, 0)]:
+        told = outcome(HEADER.pack(MAGIC, kind, values, freed, len(head), 0) + head)
+        assert "not a message" in told
+    for unknown in (4, 77):
+        assert "kind" in outcome(HEADER.pack(MAGIC, unknown, 0, 0, 0, 0))
+
+
+def described(description: bytes, body: bytes) -> bytes:
+    """A message with a value that is described so."""
+    kind, head = pack(bundle(1))
+    head += description
+    return HEADER.pack(MAGIC, kind, 1, 0, len(head), len(body)) + head + body
+
+
 def test_a_shape_that_lies_is_refused():
-    envelope = bundle(1)
-    envelope.bundle.values[0].dtype = tf.float64.as_datatype_enum
-    envelope.bundle.values[0].shape.extend([1 << 40, 1 << 40])
-    envelope.bundle.values[0].size = 64
-    header = envelope.SerializeToString()
-    assert "not as long" in outcome(HEADER.pack(MAGIC, len(header), 64) + header + bytes(64))
-    envelope.bundle.values[0].ClearField("shape")
-    envelope.bundle.values[0].dtype = tf.resource.as_datatype_enum
-    header = envelope.SerializeToString()
-    assert "message" in outcome(HEADER.pack(MAGIC, len(header), 64) + header + bytes(64))
+    large = struct.pack("<2q", 1 << 40, 1 << 40)
+    wrong = struct.pack("<HB?IQ", tf.float64.as_datatype_enum, 2, False, 0, 64) + large
+    assert "not as long" in outcome(described(wrong, bytes(64)))
+    wrong = struct.pack("<HB?IQ", tf.resource.as_datatype_enum, 0, False, 0, 64)
+    assert "no bytes" in outcome(described(wrong, bytes(64)))
 
 
 def test_memory_that_was_never_given_cannot_be_named():
-    envelope = bundle(1)
-    tensor = envelope.bundle.values[0]
-    wire.describe(tensor, np.ones(10))
-    tensor.block = 3
-    header = envelope.SerializeToString()
-    assert "never given" in outcome(HEADER.pack(MAGIC, len(header), 0) + header)
+    description, _ = wire.describe(np.ones(10))
+    assert "never given" in outcome(described(wire.in_block(description, 3), b""))
 
 
 def mutated(content: bytes, seed: int) -> bytes:
@@ -278,16 +303,14 @@ _FACTOR = float(os.environ.get("RUNNEL_FUZZ", "1"))
 @settings(max_examples=int(150 * _FACTOR), deadline=None, derandomize=_FACTOR == 1)
 @given(seed=st.integers(0, 2**32))
 def test_a_mutated_message_ends_the_connection_or_is_another_message(seed):
-    assert "connection" in outcome(mutated(SAMPLE, seed))
+    assert "connection" in outcome(mutated(SAMPLES[seed % len(SAMPLES)], seed))
 
 
 def test_what_only_its_own_task_understands_is_refused(sides):
-    envelope = Envelope()
-    envelope.bundle.values.add(key="handle")
     handle = np.empty((), object)
     handle[()] = object()
     with pytest.raises(tf.errors.UnimplementedError, match="cannot go from one task to another"):
-        sides[0].connection.send(envelope, [handle])
+        sides[0].connection.send(bundle(1), [handle])
     sides[0].connection.send(Envelope())  # nothing of it has left
     sides[1].connection.start()
     assert sides[1].messages.get(timeout=60)[0] == Envelope()
@@ -297,7 +320,7 @@ def test_within_a_process_the_end_comes_after_all_that_was_sent_before():
     told: Queue[Any] = Queue()
     ends = [
         (
-            lambda channel, envelope, values: told.put(values[0].tolist()),
+            lambda channel, message, values: told.put(values[0].tolist()),
             lambda channel, error: told.put(error),
         )
         for _ in range(2)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
+from runnel.distributed.transport.connection import MAGIC
 from tests.distributed.clusters import cluster_of, process
 
 pytestmark = pytest.mark.timeout(120)
@@ -55,7 +56,7 @@ def test_whoever_says_something_else_is_hung_up_on():
     server = tf.train.Server.create_local_server()
     try:
         host, port = server.target.removeprefix("grpc://").split(":")
-        for said in (b"GET / HTTP/1.1\r\n\r\n", b"RNL1" + b"\xff" * 100, b"\0" * 64):
+        for said in (b"GET / HTTP/1.1\r\n\r\n", MAGIC + b"\xff" * 100, b"\0" * 64):
             with socket.create_connection((host, int(port)), 10) as sock:
                 sock.sendall(said)
                 with contextlib.suppress(ConnectionResetError):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from runnel.distributed import wire
-from runnel.distributed.protocol.worker_pb2 import Ended
+from runnel.distributed.messages import PartEnded
 from runnel.distributed.step_parts import ClusterStep, StepPart
 from runnel.graph import errors
 
@@ -43,13 +43,13 @@ def step():
 
 
 def test_the_values_of_a_part_are_there_before_the_step_is_over(step):
-    step.part_ended(Ended(part=1), ["value"])
+    step.part_ended(PartEnded(0, 1, 0, 1), ["value"])
     assert step.over == [False] and step._is_over() and step._values == {7: "value"}
 
 
 def test_so_is_its_failure(step):
     failure = wire.failure_of(errors.InternalError(None, None, "bad"), "/job:ps/task:0")
-    step.part_ended(Ended(part=1, failure=failure), [])
+    step.part_ended(PartEnded(0, 1, 0, failure=failure), [])
     assert step.over == [False] and step._is_over()
 
 

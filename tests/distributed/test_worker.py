@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from runnel.distributed import wire
+from runnel.distributed.messages import Bundle, Message, RunPart
 from runnel.distributed.protocol.worker_pb2 import Envelope
 from runnel.distributed.worker import Drop, Open, Prepare, Say, Start, Stop, Worker
 from runnel.graph.errors import AbortedError, InternalError
@@ -33,12 +34,12 @@ class WorkerMachine(RuleBasedStateMachine):
         self.over: set[tuple[int, int]] = set()
         self.oldest = dict.fromkeys(SESSIONS, 0)
         self.told: dict[tuple[int, int], int] = {}
-        self.network: list[tuple[str, Envelope, list[Any]]] = []
+        self.network: list[tuple[str, Message, list[Any]]] = []
 
     # What others send: it is put on the network, and may be delivered late, twice or never.
 
-    def put(self, peer: str, envelope: Envelope, values: list[Any] | None = None) -> None:
-        self.network.append((peer, envelope, values or []))
+    def put(self, peer: str, message: Message, values: list[Any] | None = None) -> None:
+        self.network.append((peer, message, values or []))
 
     @rule(session=st.sampled_from(SESSIONS))
     def create(self, session: int) -> None:
@@ -52,10 +53,7 @@ class WorkerMachine(RuleBasedStateMachine):
 
     @rule(session=st.sampled_from(SESSIONS), step=STEPS, oldest=STEPS)
     def run(self, session: int, step: int, oldest: int) -> None:
-        envelope = Envelope()
-        envelope.run.session, envelope.run.part, envelope.run.step = session, 1, step
-        envelope.run.oldest = min(oldest, step)
-        self.put(MASTERS[session], envelope)
+        self.put(MASTERS[session], RunPart(session, 1, step, min(oldest, step)))
 
     @rule(
         session=st.sampled_from(SESSIONS),
@@ -64,11 +62,8 @@ class WorkerMachine(RuleBasedStateMachine):
         number=st.integers(0, 2),
     )
     def bundle(self, session: int, step: int, peer: str, number: int) -> None:
-        envelope = Envelope()
-        bundle = envelope.bundle
-        bundle.session, bundle.step, bundle.number = session, step, number
-        bundle.values.add(key=f"{peer} {number}")
-        self.put(peer, envelope, [f"value {number} of {peer}"])
+        bundle = Bundle(session, step, number, ((f"{peer} {number}", 1),))
+        self.put(peer, bundle, [f"value {number} of {peer}"])
 
     @rule(session=st.sampled_from(SESSIONS), step=STEPS)
     def abort(self, session: int, step: int) -> None:
@@ -130,8 +125,8 @@ class WorkerMachine(RuleBasedStateMachine):
         values = [] if fails else ["value"]
         [said] = self.worker.ended(step, failure, values)
         assert isinstance(said, Say) and said.peer == MASTERS[key[0]]
-        assert said.envelope.ended.step == key[1]
-        assert said.envelope.ended.HasField("failure") is fails
+        assert said.message.step == key[1]
+        assert (said.message.failure is not None) is fails
         self.over.add(key)
         self.told[key] = self.told.get(key, 0) + 1
         assert self.worker.ended(step, failure, values) == []  # once
@@ -153,19 +148,18 @@ class WorkerMachine(RuleBasedStateMachine):
         else:
             assert found == (f"value {number} of {peer}",)
 
-    def handle(self, peer: str, envelope: Envelope, values: list[Any]) -> None:
-        kind = envelope.WhichOneof("content")
-        instructions = self.worker.handle(peer, envelope, values)
-        if kind == "run":
-            self.expect_run(envelope.run, instructions)
+    def handle(self, peer: str, message: Message, values: list[Any]) -> None:
+        instructions = self.worker.handle(peer, message, values)
+        if isinstance(message, RunPart):
+            self.expect_run(message, instructions)
         else:
             self.perform(instructions)
 
-    def expect_run(self, run: Any, instructions: list[Any]) -> None:
+    def expect_run(self, run: RunPart, instructions: list[Any]) -> None:
         key = (run.session, run.step)
         if run.session not in self.open:
             [said] = instructions
-            assert said.envelope.ended.failure.code == AbortedError.code
+            assert said.message.failure.code == AbortedError.code
             return
         self.oldest[run.session] = max(self.oldest[run.session], run.oldest)
         is_over = key in self.over or run.step < self.oldest[run.session]

@@ -6,24 +6,6 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
-class Tensor(_message.Message):
-    __slots__ = ("key", "dtype", "shape", "size", "dead", "block", "together")
-    KEY_FIELD_NUMBER: _ClassVar[int]
-    DTYPE_FIELD_NUMBER: _ClassVar[int]
-    SHAPE_FIELD_NUMBER: _ClassVar[int]
-    SIZE_FIELD_NUMBER: _ClassVar[int]
-    DEAD_FIELD_NUMBER: _ClassVar[int]
-    BLOCK_FIELD_NUMBER: _ClassVar[int]
-    TOGETHER_FIELD_NUMBER: _ClassVar[int]
-    key: str
-    dtype: int
-    shape: _containers.RepeatedScalarFieldContainer[int]
-    size: int
-    dead: bool
-    block: int
-    together: int
-    def __init__(self, key: _Optional[str] = ..., dtype: _Optional[int] = ..., shape: _Optional[_Iterable[int]] = ..., size: _Optional[int] = ..., dead: bool = ..., block: _Optional[int] = ..., together: _Optional[int] = ...) -> None: ...
-
 class Failure(_message.Message):
     __slots__ = ("code", "message", "op", "op_type", "site", "task", "follows")
     CODE_FIELD_NUMBER: _ClassVar[int]
@@ -123,52 +105,6 @@ class Forget(_message.Message):
     parts: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, session: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ...) -> None: ...
 
-class Run(_message.Message):
-    __slots__ = ("session", "part", "step", "oldest", "trace", "feeds")
-    SESSION_FIELD_NUMBER: _ClassVar[int]
-    PART_FIELD_NUMBER: _ClassVar[int]
-    STEP_FIELD_NUMBER: _ClassVar[int]
-    OLDEST_FIELD_NUMBER: _ClassVar[int]
-    TRACE_FIELD_NUMBER: _ClassVar[int]
-    FEEDS_FIELD_NUMBER: _ClassVar[int]
-    session: int
-    part: int
-    step: int
-    oldest: int
-    trace: bool
-    feeds: _containers.RepeatedCompositeFieldContainer[Tensor]
-    def __init__(self, session: _Optional[int] = ..., part: _Optional[int] = ..., step: _Optional[int] = ..., oldest: _Optional[int] = ..., trace: bool = ..., feeds: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ...) -> None: ...
-
-class Bundle(_message.Message):
-    __slots__ = ("session", "step", "number", "values")
-    SESSION_FIELD_NUMBER: _ClassVar[int]
-    STEP_FIELD_NUMBER: _ClassVar[int]
-    NUMBER_FIELD_NUMBER: _ClassVar[int]
-    VALUES_FIELD_NUMBER: _ClassVar[int]
-    session: int
-    step: int
-    number: int
-    values: _containers.RepeatedCompositeFieldContainer[Tensor]
-    def __init__(self, session: _Optional[int] = ..., step: _Optional[int] = ..., number: _Optional[int] = ..., values: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ...) -> None: ...
-
-class Ended(_message.Message):
-    __slots__ = ("session", "part", "step", "fetches", "failure", "step_stats", "last")
-    SESSION_FIELD_NUMBER: _ClassVar[int]
-    PART_FIELD_NUMBER: _ClassVar[int]
-    STEP_FIELD_NUMBER: _ClassVar[int]
-    FETCHES_FIELD_NUMBER: _ClassVar[int]
-    FAILURE_FIELD_NUMBER: _ClassVar[int]
-    STEP_STATS_FIELD_NUMBER: _ClassVar[int]
-    LAST_FIELD_NUMBER: _ClassVar[int]
-    session: int
-    part: int
-    step: int
-    fetches: _containers.RepeatedCompositeFieldContainer[Tensor]
-    failure: Failure
-    step_stats: bytes
-    last: Bundle
-    def __init__(self, session: _Optional[int] = ..., part: _Optional[int] = ..., step: _Optional[int] = ..., fetches: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., step_stats: _Optional[bytes] = ..., last: _Optional[_Union[Bundle, _Mapping]] = ...) -> None: ...
-
 class Abort(_message.Message):
     __slots__ = ("session", "step", "failure")
     SESSION_FIELD_NUMBER: _ClassVar[int]
@@ -216,31 +152,23 @@ class Ping(_message.Message):
     def __init__(self, sent_ns: _Optional[int] = ..., answers_ns: _Optional[int] = ..., received_ns: _Optional[int] = ...) -> None: ...
 
 class Envelope(_message.Message):
-    __slots__ = ("freed", "hello", "create_session", "register", "run", "bundle", "ended", "abort", "close_session", "question", "answer", "ping", "forget")
-    FREED_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("hello", "create_session", "register", "abort", "close_session", "question", "answer", "ping", "forget")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     CREATE_SESSION_FIELD_NUMBER: _ClassVar[int]
     REGISTER_FIELD_NUMBER: _ClassVar[int]
-    RUN_FIELD_NUMBER: _ClassVar[int]
-    BUNDLE_FIELD_NUMBER: _ClassVar[int]
-    ENDED_FIELD_NUMBER: _ClassVar[int]
     ABORT_FIELD_NUMBER: _ClassVar[int]
     CLOSE_SESSION_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
     ANSWER_FIELD_NUMBER: _ClassVar[int]
     PING_FIELD_NUMBER: _ClassVar[int]
     FORGET_FIELD_NUMBER: _ClassVar[int]
-    freed: _containers.RepeatedScalarFieldContainer[int]
     hello: Hello
     create_session: CreateSession
     register: Register
-    run: Run
-    bundle: Bundle
-    ended: Ended
     abort: Abort
     close_session: CloseSession
     question: Question
     answer: Answer
     ping: Ping
     forget: Forget
-    def __init__(self, freed: _Optional[_Iterable[int]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., create_session: _Optional[_Union[CreateSession, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., run: _Optional[_Union[Run, _Mapping]] = ..., bundle: _Optional[_Union[Bundle, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., close_session: _Optional[_Union[CloseSession, _Mapping]] = ..., question: _Optional[_Union[Question, _Mapping]] = ..., answer: _Optional[_Union[Answer, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., forget: _Optional[_Union[Forget, _Mapping]] = ...) -> None: ...
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., create_session: _Optional[_Union[CreateSession, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., close_session: _Optional[_Union[CloseSession, _Mapping]] = ..., question: _Optional[_Union[Question, _Mapping]] = ..., answer: _Optional[_Union[Answer, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., forget: _Optional[_Union[Forget, _Mapping]] = ...) -> None: ...

@@ -17,24 +17,28 @@ from typing import Any, Protocol
 import numpy as np
 
 from runnel.distributed import wire
-from runnel.distributed.protocol.worker_pb2 import Envelope
+from runnel.distributed.messages import Message, pack, unpack
 from runnel.distributed.transport.shared_memory import (
     LEAST_BYTES,
     ReceivedBlocks,
+    SentBlock,
     SentBlocks,
     is_available,
 )
-from runnel.distributed.transport.stream import Stream
+from runnel.distributed.transport.stream import Buffers, Stream
 from runnel.distributed.wire import ALIGNMENT, Malformed
 from runnel.graph.errors import UnavailableError
 
-MAGIC = b"RNL1"
-HEADER = struct.Struct("<4sIQ")
-MOST_ENVELOPE = 1 << 31
+MAGIC = b"RNL2"
+HEADER = struct.Struct("<4sIIIIQ")
+"""The magic, the message's kind, how many values it has, how many blocks it gives back, and the
+lengths of its head (the message, the values' descriptions, the blocks) and body (the values)."""
+MOST_HEAD = 1 << 31
 _BUFFER = 1 << 16
+_SMALL = 1 << 12
 _ZEROS = bytes(ALIGNMENT)
 
-Received = Callable[[Any, Envelope, list[Any]], None]
+Received = Callable[[Any, Message, list[Any]], None]
 
 
 class Channel(Protocol):
@@ -43,7 +47,7 @@ class Channel(Protocol):
     task: str
     incarnation: int
 
-    def send(self, envelope: Envelope, values: Sequence[Any] = (), wait: bool = True) -> None:
+    def send(self, message: Message, values: Sequence[Any] = (), wait: bool = True) -> None:
         """Sends a message; ``wait`` says whether the caller may be held up by a slow reader."""
 
     def close(self, why: str) -> None:
@@ -53,7 +57,7 @@ class Channel(Protocol):
 class Connection:
     """A channel over a stream.
 
-    ``receive(connection, envelope, values)`` is called for each message, on the thread that reads;
+    ``receive(connection, message, values)`` is called for each message, on the thread that reads;
     ``lost(connection, error)`` once, when the connection has ended.
     """
 
@@ -78,7 +82,7 @@ class Connection:
         # Held while a message is written, as far as that needs no waiting, or put at the end of
         # those that wait to be written. One thread may take it again, to end the connection.
         self._writing = threading.RLock()
-        self._waiting: deque[tuple[deque[memoryview], list[int]]] = deque()
+        self._waiting: deque[tuple[Buffers, list[int]]] = deque()
         self._written = 0
         """How many of those that had to wait have been written."""
         self._writer: threading.Thread | None = None
@@ -88,7 +92,7 @@ class Connection:
         self._received_blocks = ReceivedBlocks()
         if getattr(stream, "is_local", False) and is_available():
             self._sent_blocks = SentBlocks()
-        self._buffer = bytearray(_BUFFER)
+        self._buffer = memoryview(bytearray(_BUFFER))
         self._begin = self._end = 0
         self._is_started = False
 
@@ -102,43 +106,41 @@ class Connection:
 
     # Sending --------------------------------------------------------------------------------
 
-    def send(self, envelope: Envelope, values: Sequence[Any] = (), wait: bool = True) -> None:
-        contents, blocks = self._described(envelope, values) if values else ((), ())
+    def send(self, message: Message, values: Sequence[Any] = (), wait: bool = True) -> None:
+        kind, head = pack(message)
+        contents, blocks, shared = [], [], 0
+        for value in values:
+            description, content = wire.describe(value)
+            block = self._filled_block(content) if len(content) >= LEAST_BYTES else None
+            if block is None:
+                contents.append(content)
+            else:
+                description = wire.in_block(description, block.number)
+                blocks.append(block)
+                shared += len(content)
+            head += description
         with self._writing:
             if self.error is not None:
                 raise self.error
-            if self._received_blocks.freed:
-                envelope.freed.extend(self._received_blocks.taken())
+            freed = self._received_blocks.taken()
             descriptors = [block.descriptor for block in blocks if not block.is_known]
             for block in blocks:
                 block.is_known = True
-            buffers = _framed(envelope, contents)
-            self.sent_bytes += sum(map(len, buffers))
-            if blocks:
-                self.sent_bytes += sum(t.size for t in wire.tensors_of(envelope) if t.block)
+            buffers = _framed(kind, len(values), freed, head, contents)
+            self.sent_bytes += sum(map(len, buffers)) + shared
             self._write(buffers, descriptors, wait)
 
-    def _described(self, envelope: Envelope, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Fills in the tensors of ``envelope``; what goes into the body, and the blocks used."""
-        contents, blocks = [], []
-        for tensor, value in zip(wire.tensors_of(envelope), values, strict=True):
-            content = wire.describe(tensor, value)
-            if content is None:
-                continue
-            block = None
-            if self._sent_blocks is not None and tensor.size >= LEAST_BYTES:
-                block = self._sent_blocks.take(tensor.size)
-            if block is None:
-                contents.append(content)
-                continue
+    def _filled_block(self, content: Any) -> SentBlock | None:
+        """A block of shared memory with ``content``, where there is one to be had."""
+        size = len(content)
+        block = None if self._sent_blocks is None else self._sent_blocks.take(size)
+        if block is not None:
             if isinstance(content, bytes):
                 content = np.frombuffer(content, np.uint8)
-            np.copyto(block.memory[: tensor.size], content)
-            tensor.block = block.number
-            blocks.append(block)
-        return contents, blocks
+            np.copyto(block.memory[:size], content)
+        return block
 
-    def _write(self, buffers: deque[memoryview], descriptors: list[int], wait: bool) -> None:
+    def _write(self, buffers: Buffers, descriptors: list[int], wait: bool) -> None:
         try:
             if not self._waiting:
                 self._stream.send(buffers, descriptors, wait=False)
@@ -151,17 +153,17 @@ class Connection:
             self._end_writing(error)
             raise self.error from error  # type: ignore[misc]
         except BaseException:  # interrupted: the other side must see whole messages
-            self._write_later(deque(map(_copied, buffers)), [])
+            self._write_later(deque(map(bytes, buffers)), [])
             raise
         if not wait:  # the arrays may change when the caller has gone on
-            buffers = deque(map(_copied, buffers))
+            buffers = deque(map(bytes, buffers))
         last = self._write_later(buffers, descriptors)
         while wait and self._written < last:
             if self.error is not None:
                 raise self.error
             self._may_write.wait()
 
-    def _write_later(self, buffers: deque[memoryview], descriptors: list[int]) -> int:
+    def _write_later(self, buffers: Buffers, descriptors: list[int]) -> int:
         """Has a thread write what is left of a message; returns its number among those."""
         self._waiting.append((buffers, descriptors))
         if self._writer is None:
@@ -196,12 +198,10 @@ class Connection:
     def _read_all(self) -> None:
         try:
             while True:
-                envelope, values = self._read()
+                message, values = self._read()
                 self.heard = True
-                if envelope.freed and self._sent_blocks is not None:
-                    self._sent_blocks.freed(envelope.freed)
                 self.is_receiving = True
-                self._receive(self, envelope, values)
+                self._receive(self, message, values)
                 self.is_receiving = False
         except EOFError:
             self._end_with(ConnectionResetError("the other side has closed the connection"))
@@ -213,54 +213,60 @@ class Connection:
             self._end_with(ConnectionError(f"{type(error).__name__}: {error}"))
             raise
 
-    def read_first(self) -> Envelope:
+    def read_first(self) -> Message:
         """The first message of the other side, before the connection has a thread."""
         return self._read()[0]
 
-    def _read(self) -> tuple[Envelope, list[Any]]:
+    def _read(self) -> tuple[Message, list[Any]]:
         self._fill(HEADER.size)
-        magic, envelope_size, body_size = HEADER.unpack_from(self._buffer, self._begin)
+        magic, kind, count, freed, head_size, body_size = HEADER.unpack_from(
+            self._buffer, self._begin
+        )
         if magic != MAGIC:
             raise Malformed(f"it begins with {bytes(magic)!r}")
-        if envelope_size > MOST_ENVELOPE or body_size > self._most:
-            raise Malformed(f"it is too long ({envelope_size} and {body_size} bytes)")
+        if head_size > MOST_HEAD or body_size > self._most:
+            raise Malformed(f"it is too long ({head_size} and {body_size} bytes)")
         self._begin += HEADER.size
-        self.received_bytes += HEADER.size + envelope_size + body_size
-        try:
-            envelope = Envelope.FromString(self._taken(envelope_size))
-        except Exception as error:
-            raise Malformed(str(error)) from None
-        tensors = wire.tensors_of(envelope)
-        if not tensors:
-            if body_size:
-                raise Malformed("it has a body that nothing describes")
-            return envelope, []
-        return envelope, self._values(tensors, body_size)
-
-    def _values(self, tensors: Sequence[Any], body_size: int) -> list[Any]:
-        position, places = 0, []
-        for tensor in tensors:
-            wire.check(tensor)
-            places.append(position)
-            if tensor.block == 0 and not tensor.dead:
-                position += tensor.size + -tensor.size % ALIGNMENT
-        if position != body_size:
+        self.received_bytes += HEADER.size + head_size + body_size
+        head = self._taken(head_size)
+        if freed:
+            head = self._take_back(head, freed)
+        message, position = unpack(kind, head, count)
+        found, place = [], 0
+        for _ in range(count):
+            described, position = wire.read_description(head, position)
+            found.append((described, place))
+            if not described.block:
+                place += described.size + -described.size % ALIGNMENT
+        if position != len(head):
+            raise Malformed("it has a head that is not as long as it should be")
+        if place != body_size:
             raise Malformed("its body is not as long as its values")
+        if not found:
+            return message, []
         body: Any = b""
         if body_size:
             body = self._taken(body_size) if body_size <= _BUFFER // 2 else self._large(body_size)
-        return [
-            self._value(tensor, body, place) for tensor, place in zip(tensors, places, strict=True)
-        ]
+        return message, [self._value(described, body, place) for described, place in found]
 
-    def _value(self, tensor: Any, body: Any, place: int) -> Any:
-        if not tensor.block or tensor.dead:
-            return wire.rebuild(tensor, body[place : place + tensor.size])
-        self.received_bytes += tensor.size
-        blocks, number = self._received_blocks, tensor.block
-        memory = blocks.memory(number, tensor.size, self._stream.descriptors)
-        value = wire.rebuild(tensor, memory, lambda: blocks.freed.append(number))
-        if tensor.dtype == wire.STRING:  # it was copied
+    def _take_back(self, head: bytes, count: int) -> bytes:
+        """Notes the blocks that the other side gives back; ``head`` without them."""
+        begin = len(head) - 4 * count
+        if begin < 0:
+            raise Malformed("it gives back more blocks than it names")
+        if self._sent_blocks is not None:
+            self._sent_blocks.freed(struct.unpack_from(f"<{count}I", head, begin))
+        return head[:begin]
+
+    def _value(self, described: wire.Described, body: Any, place: int) -> Any:
+        number, size = described.block, described.size
+        if not number:
+            return wire.rebuild(described, body[place : place + size])
+        self.received_bytes += size
+        blocks = self._received_blocks
+        memory = blocks.memory(number, size, self._stream.descriptors)
+        value = wire.rebuild(described, memory, lambda: blocks.freed.append(number))
+        if described.dtype == wire.STRING:  # it was copied
             blocks.freed.append(number)
         return value
 
@@ -268,24 +274,25 @@ class Connection:
         """Reads until ``count`` bytes are in the buffer, which has room for them."""
         if self._begin == self._end:
             self._begin = self._end = 0
-        elif self._begin + count > len(self._buffer):
+        elif self._begin + count > _BUFFER:
             left = self._end - self._begin
-            self._buffer[:left] = self._buffer[self._begin : self._end]
+            self._buffer[:left] = bytes(self._buffer[self._begin : self._end])
             self._begin, self._end = 0, left
         while self._end - self._begin < count:
-            received = self._stream.receive(memoryview(self._buffer)[self._end :])
+            received = self._stream.receive(self._buffer[self._end :])
             if not received:
                 raise EOFError
             self._end += received
 
     def _taken(self, count: int) -> bytes:
         """The next ``count`` bytes."""
-        if count > len(self._buffer):
+        if count > _BUFFER:
             return self._large(count).tobytes()
-        self._fill(count)
+        if self._end - self._begin < count:
+            self._fill(count)
         begin = self._begin
         self._begin += count
-        return bytes(memoryview(self._buffer)[begin : begin + count])
+        return bytes(self._buffer[begin : begin + count])
 
     def _large(self, count: int) -> np.ndarray:
         """The next ``count`` bytes, read to where they stay."""
@@ -294,7 +301,7 @@ class Connection:
         memory = memory[start : start + count]
         have = min(self._end - self._begin, count)
         view = memoryview(memory)  # type: ignore[arg-type]
-        view[:have] = memoryview(self._buffer)[self._begin : self._begin + have]
+        view[:have] = self._buffer[self._begin : self._begin + have]
         self._begin += have
         while have < count:
             received = self._stream.receive(view[have:])
@@ -348,17 +355,20 @@ class Connection:
         return self.error
 
 
-def _framed(envelope: Envelope, contents: Sequence[Any]) -> deque[memoryview]:
-    header = envelope.SerializeToString()
-    size = sum(len(content) + -len(content) % ALIGNMENT for content in contents)
-    buffers = [HEADER.pack(MAGIC, len(header), size) + header]
+def _framed(
+    kind: int, values: int, freed: Sequence[int], head: bytes, contents: Sequence[Any]
+) -> Buffers:
+    """A message as it is written; what is small is put together."""
+    if freed:
+        head += struct.pack(f"<{len(freed)}I", *freed)
+    buffers: list[Any] = [head]
+    size = 0
     for content in contents:
-        if isinstance(content, bytes) and len(content) <= 1 << 12:
-            buffers[-1] += content + _ZEROS[: -len(content) % ALIGNMENT]
+        padding = _ZEROS[: -len(content) % ALIGNMENT]
+        size += len(content) + len(padding)
+        if len(content) <= _SMALL:
+            buffers[-1] += bytes(content) + padding
         else:
-            buffers += [content, _ZEROS[: -len(content) % ALIGNMENT]]
-    return deque(memoryview(buffer) for buffer in buffers if len(buffer))  # type: ignore[arg-type]
-
-
-def _copied(buffer: memoryview) -> memoryview:
-    return memoryview(bytes(buffer))
+            buffers += [content, padding]
+    buffers[0] = HEADER.pack(MAGIC, kind, values, len(freed), len(head), size) + buffers[0]
+    return deque(buffer for buffer in buffers if len(buffer))

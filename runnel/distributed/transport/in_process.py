@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.distributed.protocol.worker_pb2 import Envelope
+from runnel.distributed.messages import Message
 from runnel.distributed.transport.connection import Received
 from runnel.graph.errors import UnavailableError
 from runnel.queues.rendezvous import DEAD
@@ -38,11 +38,11 @@ class InProcessChannel:
             target=self._hand_over, name=f"runnel-reader-{self.task}", daemon=True
         ).start()
 
-    def send(self, envelope: Envelope, values: Sequence[Any] = (), wait: bool = True) -> None:
+    def send(self, message: Message, values: Sequence[Any] = (), wait: bool = True) -> None:
         if self.error is not None:
             raise self.error
         copies = [value if value is DEAD else np.array(np.asarray(value)) for value in values]
-        self.other._arrived.put((envelope, copies))
+        self.other._arrived.put((message, copies))
 
     def _hand_over(self) -> None:
         while True:

@@ -23,7 +23,8 @@ _MOST_DESCRIPTORS = 16
 _CHUNK = 1 << 18
 _RECEIVED = socket.SOL_SOCKET, getattr(socket, "SCM_RIGHTS", 1)
 
-Buffers = deque[memoryview]
+Buffers = deque[Any]
+"""Bytes, memoryviews, arrays of bytes."""
 
 
 class Stream(Protocol):
@@ -57,14 +58,18 @@ class PlainStream:
         if not self.is_local:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.descriptors: deque[int] = deque()
+        self._room = socket.CMSG_SPACE(_MOST_DESCRIPTORS * 4) if self.is_local else 0
 
     def send(self, buffers: Buffers, descriptors: Sequence[int], wait: bool) -> None:
         flags = 0 if wait else socket.MSG_DONTWAIT
         attached = [(*_RECEIVED, array.array("i", descriptors))] if descriptors else []
         while buffers:
-            batch = [buffers[i] for i in range(min(len(buffers), _MOST_BUFFERS))]
             try:
-                sent = self._socket.sendmsg(batch, attached, flags)
+                if len(buffers) == 1 and not attached:
+                    sent = self._socket.send(buffers[0], flags)
+                else:
+                    batch = [buffers[i] for i in range(min(len(buffers), _MOST_BUFFERS))]
+                    sent = self._socket.sendmsg(batch, attached, flags)
             except BlockingIOError:
                 return
             attached = []
@@ -73,8 +78,7 @@ class PlainStream:
     def receive(self, into: memoryview) -> int:
         if not self.is_local:
             return self._socket.recv_into(into)
-        room = socket.CMSG_SPACE(_MOST_DESCRIPTORS * 4)
-        count, attached, _, _ = self._socket.recvmsg_into([into], room)
+        count, attached, _, _ = self._socket.recvmsg_into([into], self._room)
         for level, kind, content in attached:
             if (level, kind) == _RECEIVED:
                 found = array.array("i")
@@ -143,7 +147,7 @@ class TlsStream:
         while buffers or self._unsent:
             if not self._unsent and buffers:
                 with self._lock:
-                    written = self._tls.write(buffers[0][:_CHUNK])
+                    written = self._tls.write(memoryview(buffers[0])[:_CHUNK])
                     content = self._outgoing.read()
                 _take_off(buffers, written)
                 self._unsent.append(memoryview(content))
@@ -205,7 +209,7 @@ def _take_off(buffers: Any, sent: int) -> None:
     while buffers and sent >= len(buffers[0]):
         sent -= len(buffers.popleft())
     if sent:
-        buffers[0] = buffers[0][sent:]
+        buffers[0] = memoryview(buffers[0])[sent:]
 
 
 def is_same_user(sock: socket.socket) -> bool:
