@@ -204,6 +204,8 @@ class InterpretedSegment:
             assert slots is not None
         if form.code.watch is not None:
             slots[form.code.watch] = context
+        if not form.code.instructions:
+            return form, slots
         if self._inside:
             self._interpret(form, slots, context)
         else:

@@ -64,6 +64,8 @@ def _why_never(runner: SegmentRunner) -> str:
         return f"{node.op.name!r} ({node.op_def.name}) runs on the host"
     if runner._device == "CPU" and not compiles_for_host():
         return "JAX has no CPU here to compile for"
+    if runner.only_reads:
+        return "it computes nothing"
     return "the session compiles nothing (global_jit_level)"
 
 

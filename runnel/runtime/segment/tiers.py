@@ -150,8 +150,13 @@ class SegmentRunner:
             self._code = self._interpreted_code or self._lowered(INTERPRETED)
         else:
             self._mode, self._code = ALWAYS, self._compiler.code
-        if self._mode == AUTO and self._device == "CPU" and not passes_state:
-            bound_loops(self._code, self._compiler.traced_by)
+        self.only_reads = not self._code.instructions and not self._code.stores
+        """True when it computes nothing: what it gives is read, or goes through it."""
+        if self._mode == AUTO and self._device == "CPU":
+            if self.only_reads:
+                self._mode = NEVER
+            elif not passes_state:
+                bound_loops(self._code, self._compiler.traced_by)
         state = self.state = SegmentState(self._code, task)
         computing = (n for n in segment.nodes if n.op_def.name != "Const" and not n.op_def.variable)
         self._first = next(computing, segment.nodes[0])
@@ -258,10 +263,10 @@ class SegmentRunner:
         An observer sees each operation, unless the segment must be compiled: then it sees the
         segment as a whole. With ``started``, the end of a compiled segment is not waited for.
         """
-        if self._mode == NEVER or (self._task.maps and self._takes_mapped(inputs)):
-            return self._interpreted.run(inputs, context)
         if context.deadline is not None:
             context.require_time(self._first)
+        if self._mode == NEVER or (self._task.maps and self._takes_mapped(inputs)):
+            return self._interpreted.run(inputs, context)
         if context.observer is not None:
             return self._run_observed(inputs, context)
         variant = self._variants.find(inputs)

@@ -60,6 +60,17 @@ def test_times_and_costs_decide_otherwise():
         assert 0 < one.interpreted.fastest <= one.interpreted.seconds
 
 
+def test_what_only_reads_is_never_compiled():
+    v = tf.get_variable("v", initializer=X)
+    read = tf.identity(v)
+    with tf.Session() as sess:
+        sess.run(v.initializer)
+        found = [sess.run(read) for _ in range(3)]
+        np.testing.assert_array_equal(found, [X] * 3)
+        [unit] = sess.explain(read)
+        assert unit.tier == "interpreted" and "computes nothing" in unit.why
+
+
 def test_a_step_that_became_hot_is_compiled_and_timed():
     x = tf.placeholder(tf.float32, [None, 400])
     v = tf.get_variable("v", [400, 400], initializer=tf.zeros_initializer())
