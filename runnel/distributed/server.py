@@ -95,7 +95,6 @@ class Server:
         self.host = WorkerHost(
             self.task,
             SessionDevices(self.devices, bool(config.allow_soft_placement)),
-            self._say,
             self._ship,
         )
         self.host.join_cluster(leader, self._fabric)
@@ -269,9 +268,6 @@ class Server:
             ) from None
         finally:
             self._questions.pop(asked.number, None)
-
-    def _say(self, channel: Any, message: PartEnded, values: Sequence[Any], wait: bool) -> None:
-        channel.send(message, values, wait)
 
     def _ship(
         self,

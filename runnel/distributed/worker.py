@@ -245,17 +245,18 @@ class Worker:
         values: Sequence[Any] = (),
         stats: bytes = b"",
         last: tuple[Bundle, Sequence[Any]] | None = None,
-    ) -> list[Instruction]:
-        """A step that was started has ended; ``values`` are what it was to give.
+    ) -> Say | None:
+        """A step that was started has ended; what its master is told, unless nobody waits for it.
 
-        ``last`` is what it has sent to its master's task, which is told with its end.
+        ``values`` are what it was to give; ``last`` is what it has sent to its master's task, which
+        is told with its end.
         """
         session = self.sessions.get(step.session)
         if session is None or session.steps.get(step.number) is not step:
-            return []  # nobody is waiting any more
+            return None
         self._end(session, step.number)
         if step.master is None:
-            return []
+            return None
         fetched, bundle = len(values), None
         if last is not None:
             bundle = last[0]
@@ -263,7 +264,7 @@ class Worker:
         ended = PartEnded(
             step.session, step.part or 0, step.number, fetched, failure, stats, bundle
         )
-        return [Say(step.master, ended, values)]
+        return Say(step.master, ended, values)
 
     def _step(self, session: WorkerSession, number: int) -> WorkerStep | None:
         """A step that runs or will; None when it is over."""
@@ -282,10 +283,12 @@ class Worker:
         if oldest <= session.oldest:
             return
         session.oldest = oldest
-        session.over = {number for number in session.over if number >= oldest}
-        for number in _early(session.steps.values()):
-            if number < oldest:
-                del session.steps[number]
+        if session.over:
+            session.over = {number for number in session.over if number >= oldest}
+        if session.steps:
+            for number in _early(session.steps.values()):
+                if number < oldest:
+                    del session.steps[number]
 
 
 def _by_key(keys: Keys, values: Sequence[Any]) -> Iterator[tuple[str, Any]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -49,13 +48,12 @@ _GRACE = 5.0
 
 
 class WorkerHost:
-    """A worker with its state and its threads; ``say`` sends, without being held up if asked."""
+    """A worker with its state and its threads."""
 
     def __init__(
         self,
         task: str,
         devices: SessionDevices,
-        say: Callable[[Any, PartEnded, Sequence[Any], bool], None],
         ship: Callable[..., None],
     ) -> None:
         """``ship(task, address, message, values, wait)`` sends to a task of a name.
@@ -65,7 +63,6 @@ class WorkerHost:
         self.task = task
         self.devices = devices
         self.state = TaskState()
-        self._say = say
         self._ship_to = ship
         self._worker = Worker(task, self._rendezvous)
         # Held while the state machine takes an event; never while a part runs or something is sent.
@@ -79,7 +76,9 @@ class WorkerHost:
         self._lost: weakref.WeakSet[Any] = weakref.WeakSet()
         """Channels that have ended; what had come through them may still be read."""
         self._reading = threading.local()
-        self._parked = threading.Condition()  # tells that a step has come to where it only waits
+        # Guards _watched, and tells those who watch that a step has come to where it only waits.
+        self._parked = threading.Condition()
+        self._watched = 0
         _hosts.add(self)
 
     # Events ---------------------------------------------------------------------------------
@@ -175,9 +174,10 @@ class WorkerHost:
         context.steps.end(context)
         with self._lock:
             self.ended_parts += 1
-            instructions = self._worker.ended(step, failure, values, stats, last)
+            said = self._worker.ended(step, failure, values, stats, last)
         try:
-            self._perform(instructions, wait=getattr(self._reading, "roused", None) is None)
+            if said is not None:
+                self._send(said, getattr(self._reading, "roused", None) is None)
         finally:
             self.runs.pop(step, None)  # its master has been told: the task may end now
             self.parked()
@@ -223,7 +223,8 @@ class WorkerHost:
 
     def _send(self, instruction: Say, wait: bool) -> None:
         try:
-            self._say(instruction.peer, instruction.message, instruction.values, wait)
+            peer: Any = instruction.peer
+            peer.send(instruction.message, instruction.values, wait)
         except errors.OpError as error:
             logger.debug("A master could not be told that its step has ended: %s", error)
         except Exception as error:  # noqa: BLE001 (a value that has no bytes: the master is told)
@@ -314,27 +315,33 @@ class WorkerHost:
 
     def steps_waiting(self, count: int, seconds: float) -> bool:
         """Waits until ``count`` steps can only wait here; False when they do not."""
-        limit = time.monotonic() + seconds
-        with self._parked:
-            return self._parked.wait_for(
-                lambda: sum(not run.driven for run in list(self.runs.values())) >= count,
-                max(limit - time.monotonic(), 0),
-            )
+
+        def wait() -> bool:
+            return sum(not run.driven for run in list(self.runs.values())) >= count
+
+        return self._await_parked(wait, seconds)
 
     def let_end(self) -> None:
         """Lets parts that are running end, and their masters be told, before the task goes.
 
         What ends a task is often a step of another one: it should not fail for having done so.
         """
+        self._await_parked(lambda: not any(run.driven for run in list(self.runs.values())), _GRACE)
+
+    def _await_parked(self, happened: Callable[[], bool], seconds: float) -> bool:
         with self._parked:
-            self._parked.wait_for(
-                lambda: not any(run.driven for run in list(self.runs.values())), _GRACE
-            )
+            self._watched += 1
+            try:
+                return self._parked.wait_for(happened, seconds)
+            finally:
+                self._watched -= 1
 
     def parked(self) -> None:
         """Notes that a step can only wait, or has ended."""
-        with self._parked:
-            self._parked.notify_all()
+        # Who watches says so first and then looks; this is the other way around.
+        if self._watched:
+            with self._parked:
+                self._parked.notify_all()
 
     def close(self, why: str) -> None:
         """Stops everything."""

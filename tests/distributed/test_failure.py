@@ -376,20 +376,19 @@ def test_the_step_that_has_a_task_end_does_not_fail_for_it(monkeypatch):
         end = ends.enqueue(0.0)
     with servers(ps=1, worker=1) as cluster, tf.Session(cluster["worker0"].target) as sess:
         ps = cluster["ps0"]
-        say, stopped = ps.host._say, threading.Event()
+        send, stopped = ps.host._send, threading.Event()
 
         def stop() -> None:
             ps.stop()
             stopped.set()
 
-        def say_late(*arguments: Any) -> None:
-            if arguments[1].WhichOneof("content") == "ended":
-                # The task sees what was enqueued, and ends, before the step's end is told.
-                threading.Thread(target=stop).start()
-                stopped.wait(0.2)
-            say(*arguments)
+        def send_late(*arguments: Any) -> None:
+            # The task sees what was enqueued, and ends, before the step's end is told.
+            threading.Thread(target=stop).start()
+            stopped.wait(0.2)
+            send(*arguments)
 
-        monkeypatch.setattr(ps.host, "_say", say_late)
+        monkeypatch.setattr(ps.host, "_send", send_late)
         sess.run(end)
         assert stopped.wait(60)
 
@@ -398,11 +397,11 @@ _ENDS_WHEN_TOLD = """
 import json, sys, threading
 import runnel as tf
 server = tf.train.Server(json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
-say = server.host._say
-def say_late(*arguments):
+send = server.host._send
+def send_late(*arguments):
     threading.Event().wait(0.3)  # the program's end is not held up by this
-    say(*arguments)
-server.host._say = say_late
+    send(*arguments)
+server.host._send = send_late
 print("ready", flush=True)
 with tf.device("/job:ps/task:0"):
     ends = tf.FIFOQueue(1, tf.float32, [()], shared_name="ends")

@@ -110,7 +110,7 @@ class WorkerMachine(RuleBasedStateMachine):
             for key in [k for k in self.running if k[0] == session]:
                 step = self.running.pop(key)
                 assert step.rendezvous.error is not None
-                assert self.worker.ended(step) == []  # nobody is waiting
+                assert self.worker.ended(step) is None  # nobody is waiting
             self.over = {key for key in self.over if key[0] != session}
             self.told = {k: n for k, n in self.told.items() if k[0] != session}
 
@@ -123,13 +123,13 @@ class WorkerMachine(RuleBasedStateMachine):
         step = self.running.pop(key)
         failure = wire.failure_of(AbortedError(None, None, "bad"), "here") if fails else None
         values = [] if fails else ["value"]
-        [said] = self.worker.ended(step, failure, values)
+        said = self.worker.ended(step, failure, values)
         assert isinstance(said, Say) and said.peer == MASTERS[key[0]]
         assert said.message.step == key[1]
         assert (said.message.failure is not None) is fails
         self.over.add(key)
         self.told[key] = self.told.get(key, 0) + 1
-        assert self.worker.ended(step, failure, values) == []  # once
+        assert self.worker.ended(step, failure, values) is None  # once
 
     @precondition(lambda self: self.running)
     @rule(data=st.data(), peer=st.sampled_from(PEERS), number=st.integers(0, 2))

@@ -371,4 +371,6 @@ def _framed(
         else:
             buffers += [content, padding]
     buffers[0] = HEADER.pack(MAGIC, kind, values, len(freed), len(head), size) + buffers[0]
+    if len(buffers) == 1:
+        return deque(buffers)
     return deque(buffer for buffer in buffers if len(buffer))
