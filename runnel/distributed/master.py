@@ -26,7 +26,7 @@ from runnel.graph import errors
 from runnel.graph.device_set import DeviceSet, LogicalDevice
 from runnel.graph.operation import Operation, Tensor
 from runnel.passes.placement.bundles import bundle
-from runnel.passes.placement.node_devices import devices_of_nodes
+from runnel.passes.placement.node_devices import devices_of_nodes, hand_on_where_made
 from runnel.passes.placement.part_graph import part_graph
 from runnel.passes.placement.partition import partition
 from runnel.passes.program.prune import prune
@@ -137,6 +137,7 @@ class MasterSession:
         devices.note_placement(program, placement)
         device_of = devices_of_nodes(program, placement)
         part_of = {node: task_of(device.name) for node, device in device_of.items()}
+        hand_on_where_made(program, device_of, part_of)
         found = partition(program, device_of, part_of)
         bundle(found)
         parts = []

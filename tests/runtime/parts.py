@@ -8,7 +8,7 @@ from typing import Any
 
 import runnel as tf
 from runnel.passes.placement.bundles import bundle
-from runnel.passes.placement.node_devices import devices_of_nodes
+from runnel.passes.placement.node_devices import devices_of_nodes, hand_on_where_made
 from runnel.passes.placement.part_graph import part_graph
 from runnel.passes.placement.partition import Partition, partition
 from runnel.passes.program.checker import check_program
@@ -84,6 +84,7 @@ class Tasks:
         self._devices.note_placement(program, placement)
         device_of = devices_of_nodes(program, placement)
         part_of = {node: self._task_of(device) for node, device in device_of.items()}
+        hand_on_where_made(program, device_of, part_of)
         found = partition(program, device_of, part_of)
         if self.bundles:
             bundle(found)

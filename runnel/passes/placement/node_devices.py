@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from runnel.graph.device_set import LogicalDevice
 from runnel.passes.placement.kernel_devices import follows_values
 from runnel.passes.placement.placement import Placement
-from runnel.passes.program.program import Node, Program
+from runnel.passes.program.program import Node, Program, is_constant
 from runnel.passes.structure.structured import nested_nodes, structure_of, touched_by
 
 _READS = frozenset({"Identity", "ReadVariableOp"})
@@ -49,3 +49,29 @@ def devices_of_nodes(program: Program, placement: Placement) -> dict[Node, Logic
             device = variables[node.inputs[0]]  # a read, made for one of its consumers
         found[node] = device
     return found
+
+
+def hand_on_where_made(
+    program: Program, device_of: dict[Node, LogicalDevice], part_of: dict[Node, str]
+) -> None:
+    """Moves what only hands a value on to the caller to the part that makes the value.
+
+    The caller is given it from there; where it was, nothing has to wait for it.
+    """
+    producers = program.producers()
+    takers: dict[int, list[Node]] = {}
+    awaited = {control for node in program.nodes for control in node.control}
+    for node in program.nodes:
+        for value in node.inputs:
+            takers.setdefault(value, []).append(node)
+    for node in program.nodes:
+        if node.op_def.name != "Identity" or node.control or node in awaited:
+            continue
+        if node.outputs[0] in takers or node.outputs[0] not in program.fetches:
+            continue
+        source = producers.get(node.inputs[0])
+        if source is None or is_constant(source) or part_of[source] == part_of[node]:
+            continue
+        others = [taker for taker in takers[node.inputs[0]] if taker is not node]
+        if all(part_of[taker] != part_of[node] for taker in others):  # else it is there anyway
+            device_of[node], part_of[node] = device_of[source], part_of[source]

@@ -9,7 +9,11 @@ import runnel as tf
 from runnel.graph.device_set import DeviceSet, local_device
 from runnel.graph.import_graph_def import import_graph_def
 from runnel.ops.send_recv import MAY_BE_DEAD, rendezvous_key
-from runnel.passes.placement.node_devices import computes_on_several, devices_of_nodes
+from runnel.passes.placement.node_devices import (
+    computes_on_several,
+    devices_of_nodes,
+    hand_on_where_made,
+)
 from runnel.passes.placement.part_graph import part_graph
 from runnel.passes.placement.partition import partition
 from runnel.passes.placement.placement import place
@@ -321,3 +325,32 @@ def test_a_branch_receives_where_its_value_is_made():
     for send, recv in found.recv_of.items():
         name = send.attrs["tensor_name"].split("_", 2)[2]
         assert (MAY_BE_DEAD in recv.attrs) == (name not in ("x", "Greater", "cond/pred_id"))
+
+
+@pytest.mark.parametrize(
+    "use,stays",
+    [
+        (lambda handed, x: [], False),
+        (lambda handed, x: [handed + 1.0], True),  # it is needed there
+        (lambda handed, x: [x * 2.0], True),  # the value is sent there anyway
+        (lambda handed, x: [tf.group(handed)], True),  # something there waits for it
+    ],
+)
+def test_what_only_hands_a_value_on_to_the_caller_is_where_the_value_is(use, stays):
+    with tf.device("/cpu:0"):
+        x = tf.square(tf.placeholder(tf.float32), name="x")
+    with tf.device("/cpu:1"):
+        handed = tf.identity(x)
+        others = use(handed, x)
+    program = prune(
+        [handed, *[o for o in others if isinstance(o, tf.Tensor)]],
+        [o for o in others if isinstance(o, tf.Operation)],
+        [x.op.inputs[0]],
+    )
+    device_of = devices_of_nodes(program, place([node.op for node in program.nodes], CPUS))
+    part_of = {node: device.name for node, device in device_of.items()}
+    hand_on_where_made(program, device_of, part_of)
+    found = partition(program, device_of, part_of)
+    assert (CPUS[1].name in found.parts) is stays and bool(found.recv_of) is stays
+    [node] = [node for node in program.nodes if node.op is handed.op]
+    assert device_of[node] == CPUS[int(stays)] and part_of[node] == CPUS[int(stays)].name
