@@ -117,10 +117,20 @@ def group(*inputs: Any, name: str | None = None) -> Operation:
     Example:
         >>> step = tf.group(update_a, update_b)
     """
-    flat = _flatten(inputs)
     graph = get_default_graph()
-    with graph.control_dependencies(flat):
-        return no_op_op(name=name or "group_deps")
+    on_device: dict[str, list[Any]] = {}
+    for value in _flatten(inputs):
+        on_device.setdefault(getattr(value, "device", None) or "", []).append(value)
+    with name_scope(name, "group_deps") as scope:
+        gates: list[Any] = []
+        for place, waits in sorted(on_device.items()):
+            # Where they run: only its end has to be told elsewhere, not that of each.
+            with graph.device(place), graph.control_dependencies(waits):
+                gates.append(no_op_op(name=scope if len(on_device) == 1 else None))
+        if len(gates) == 1:
+            return gates[0]
+        with graph.control_dependencies(gates):
+            return no_op_op(name=scope)
 
 
 def tuple(  # noqa: A001 (TensorFlow's name)

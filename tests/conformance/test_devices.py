@@ -50,6 +50,26 @@ def test_merging(outer, inner):
     assert merged(runnel) == merged(reference)
 
 
+DEVICES = ["/job:ps/task:0", "/job:ps/task:1", ""]
+
+
+@pytest.mark.parametrize("places", [[0, 0], [0, 1], [2, 0, 1], [2], [], [0, 1, 0, 1]])
+def test_a_group_has_an_operation_on_each_device_of_what_it_waits_for(places):
+    def grouped(tf):
+        with tf.Graph().as_default() as graph:
+            waits = []
+            for place in places:
+                with tf.device(DEVICES[place]):
+                    waits.append(tf.constant(1.0))
+            with tf.device("/job:worker/task:3/cpu:0"), tf.name_scope("s"):
+                tf.group(*waits)
+                tf.group(waits, name="named")
+            nodes = graph.as_graph_def().node
+            return [(n.name, n.device, sorted(n.input)) for n in nodes if n.op == "NoOp"]
+
+    assert grouped(runnel) == grouped(reference)
+
+
 SCOPES = ["/gpu:0", "/job:ps", "/job:w/task:1", "/cpu:*", "/task:2/cpu:1", None, ""]
 FUNCTIONS = ["/gpu:3", "/job:f/device:CPU:0", ""]
 
