@@ -13,7 +13,7 @@ import numpy as np
 from runnel.distributed.protocol.worker_pb2 import Failure
 from runnel.graph import dtypes, errors
 from runnel.graph.dtypes import DType, as_dtype
-from runnel.queues.own_memory import own_array
+from runnel.queues.own_memory import OwnMemory
 from runnel.queues.rendezvous import DEAD
 
 ALIGNMENT = 64
@@ -104,19 +104,16 @@ def _checked(description: bytes) -> Described:
     return Described(dtype, shape, size, block)
 
 
-def rebuild(described: Described, content: Any, release: Any = None) -> Any:
-    """The value in ``content``.
-
-    ``content`` are bytes, or an array of bytes that nothing else uses until ``release`` is called.
-    """
+def rebuild(described: Described, content: bytes | OwnMemory) -> Any:
+    """The value in ``content``."""
     if described.is_dead:
         return DEAD
     shape = described.shape
     if described.dtype == STRING:
         return _parse_strings(bytes(content), shape)
     dtype = _type(described.dtype)
-    if isinstance(content, np.ndarray):
-        return own_array(content, shape, dtype, release)
+    if isinstance(content, OwnMemory):
+        return content.as_array(shape, dtype)
     array = np.frombuffer(content, dtype)
     return array.reshape(shape) if len(shape) != 1 else array
 

@@ -9,51 +9,22 @@ from typing import Any
 import numpy as np
 
 
-class OwnMemory:
-    """What owns the memory of an array that was received; ``release`` is called when it is gone.
+class OwnMemory(np.ndarray):
+    """Bytes that were received, of which each part is for one array; as are its slices.
 
-    An array whose ``base`` is one of these shares its memory with nothing else, as one without a
-    base does.
+    ``release`` is called when it, and the array in it, are gone. An array whose ``base`` is one of
+    these shares its memory with nothing else, as one without a base does.
     """
 
-    __slots__ = ("__array_interface__", "_memory", "_release")
-
-    def __init__(
-        self,
-        memory: np.ndarray,
-        shape: Sequence[int],
-        dtype: np.dtype,
-        release: Callable[[], None] | None = None,
-    ) -> None:
-        """``memory`` are the array's bytes."""
-        self._memory = memory
-        self._release = release
-        self.__array_interface__ = {
-            "data": (memory.ctypes.data, False),
-            "shape": tuple(shape),
-            "typestr": dtype.str,
-            "version": 3,
-        }
+    release: Callable[[], None] | None = None
 
     def __del__(self) -> None:
-        if self._release is not None:
-            self._release()
+        if self.release is not None:
+            self.release()
 
-
-def own_array(
-    memory: np.ndarray,
-    shape: Sequence[int],
-    dtype: np.dtype,
-    release: Callable[[], None] | None = None,
-) -> np.ndarray:
-    """The array in ``memory``, bytes that nothing else uses until ``release`` is called."""
-    if dtype.str[1] == "V":  # a type that NumPy has no name for: it looks at the memory as bytes
-        return (
-            np.asarray(OwnMemory(memory, memory.shape, memory.dtype, release))
-            .view(dtype)
-            .reshape(shape)
-        )
-    return np.asarray(OwnMemory(memory, shape, dtype, release))
+    def as_array(self, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+        """The array that is here; nothing else is."""
+        return np.ndarray(shape, dtype, self)  # type: ignore[arg-type]
 
 
 def is_alone(array: np.ndarray) -> bool:

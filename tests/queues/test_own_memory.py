@@ -1,16 +1,18 @@
-"""Which arrays share their memory with nothing else."""
+"""Which arrays share their memory with nothing else, and when received memory is released."""
 
 from __future__ import annotations
 
+import mmap
+
 import numpy as np
+import pytest
 
 import runnel as tf
-from runnel.queues.own_memory import is_alone, own_array
+from runnel.queues.own_memory import OwnMemory, is_alone
 
 
 def test_an_array_of_its_own_is_alone():
     assert is_alone(np.zeros(3))
-    assert is_alone(own_array(np.zeros(24, np.uint8), [3], np.dtype(np.float64)))
 
 
 def test_a_view_of_all_of_an_array_that_nobody_else_has_is_alone():
@@ -51,3 +53,37 @@ def test_what_is_fetched_in_another_shape_is_the_callers_alone():
                     assert array.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
                     array[...] = -1.0
         assert given.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def allocated():
+    return OwnMemory((4096 + 64,), np.uint8)[64:]
+
+
+def shared():
+    return np.frombuffer(mmap.mmap(-1, 4096), np.uint8).view(OwnMemory)
+
+
+@pytest.mark.parametrize("made", [allocated, shared])
+def test_it_is_released_once_when_the_array_and_its_views_are_gone(made):
+    whole, released = made(), []
+    memory = whole[:80]
+    memory.release = lambda: released.append(True)
+    array = memory.as_array((4, 5), np.dtype(np.float32))
+    del memory
+    assert type(array) is np.ndarray and array.flags.writeable and is_alone(array)
+    view = array[1]
+    assert not is_alone(view) and np.shares_memory(view, whole)
+    del array
+    assert released == []
+    del view
+    assert released == [True]
+
+
+@pytest.mark.parametrize("made", [allocated, shared])
+@pytest.mark.parametrize(
+    "shape,dtype,size",
+    [((), tf.float64, 8), ((0, 3), tf.float32, 0), ((2, 2), tf.bfloat16, 8), ((3,), tf.bool, 3)],
+)
+def test_values_of_all_kinds_are_alone_in_it(made, shape, dtype, size):
+    array = made()[:size].as_array(shape, np.dtype(dtype.as_numpy_dtype))
+    assert array.shape == shape and array.dtype == dtype.as_numpy_dtype and is_alone(array)

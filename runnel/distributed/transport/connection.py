@@ -28,6 +28,7 @@ from runnel.distributed.transport.shared_memory import (
 from runnel.distributed.transport.stream import Buffers, Stream
 from runnel.distributed.wire import ALIGNMENT, Malformed
 from runnel.graph.errors import UnavailableError
+from runnel.queues.own_memory import OwnMemory
 
 MAGIC = b"RNL2"
 HEADER = struct.Struct("<4sIIIIQ")
@@ -265,10 +266,8 @@ class Connection:
         self.received_bytes += size
         blocks = self._received_blocks
         memory = blocks.memory(number, size, self._stream.descriptors)
-        value = wire.rebuild(described, memory, lambda: blocks.freed.append(number))
-        if described.dtype == wire.STRING:  # it was copied
-            blocks.freed.append(number)
-        return value
+        memory.release = lambda: blocks.freed.append(number)
+        return wire.rebuild(described, memory)
 
     def _fill(self, count: int) -> None:
         """Reads until ``count`` bytes are in the buffer, which has room for them."""
@@ -294,11 +293,11 @@ class Connection:
         self._begin += count
         return bytes(self._buffer[begin : begin + count])
 
-    def _large(self, count: int) -> np.ndarray:
+    def _large(self, count: int) -> OwnMemory:
         """The next ``count`` bytes, read to where they stay."""
-        memory = np.empty(count + ALIGNMENT, np.uint8)
-        start = -memory.ctypes.data % ALIGNMENT
-        memory = memory[start : start + count]
+        room = OwnMemory((count + ALIGNMENT,), np.uint8)
+        start = -room.ctypes.data % ALIGNMENT
+        memory: Any = room[start : start + count]
         have = min(self._end - self._begin, count)
         view = memoryview(memory)  # type: ignore[arg-type]
         view[:have] = self._buffer[self._begin : self._begin + have]

@@ -12,11 +12,12 @@ import fcntl
 import mmap
 import os
 import threading
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from runnel.distributed.wire import Malformed
+from runnel.queues.own_memory import OwnMemory
 
 LEAST_BYTES = 1 << 17
 """Smaller values go through the socket."""
@@ -106,12 +107,12 @@ class ReceivedBlocks:
     """The blocks of the other side, as the receiver sees them."""
 
     def __init__(self) -> None:
-        self._memory: dict[int, np.ndarray] = {}
+        self._memory: dict[int, OwnMemory] = {}
         self.freed: list[int] = []
         """Blocks that nothing refers to any more, and the other side has not been told of.
         Changed by single operations of a list only: arrays die on any thread, at any time."""
 
-    def memory(self, number: int, size: int, descriptors: Any) -> np.ndarray:
+    def memory(self, number: int, size: int, descriptors: Any) -> OwnMemory:
         """The first ``size`` bytes of a block; a new one comes in ``descriptors``."""
         memory = self._memory.get(number)
         if memory is None:
@@ -120,7 +121,7 @@ class ReceivedBlocks:
             memory = self._memory[number] = _mapped(descriptors.popleft())
         if size > memory.nbytes:
             raise Malformed("a value is larger than its block of shared memory")
-        return memory[:size]
+        return cast(OwnMemory, memory[:size])
 
     def taken(self) -> list[int]:
         """What is to be told to the other side, once."""
@@ -130,12 +131,12 @@ class ReceivedBlocks:
         return found
 
 
-def _mapped(descriptor: int) -> np.ndarray:
+def _mapped(descriptor: int) -> OwnMemory:
     try:
         if not fcntl.fcntl(descriptor, _GET_SEALS) & _SEAL_SHRINK:
             raise Malformed("a block of shared memory could be made smaller while it is in use")
         size = os.fstat(descriptor).st_size
-        return np.frombuffer(mmap.mmap(descriptor, size), np.uint8)
+        return np.frombuffer(mmap.mmap(descriptor, size), np.uint8).view(OwnMemory)
     except (OSError, ValueError) as error:
         raise Malformed(f"a block of shared memory cannot be used: {error}") from None
     finally:
