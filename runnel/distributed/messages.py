@@ -111,11 +111,11 @@ def _unpacked_end(head: bytes, values: int) -> tuple[PartEnded, int]:
 
 
 def _packed_keys(keys: Keys) -> bytes:
-    packed = b""
+    packed = []
     for key, count in keys:
         name = key.encode()
-        packed += _key.pack(count, len(name)) + name
-    return packed
+        packed += [_key.pack(count, len(name)), name]
+    return b"".join(packed)
 
 
 def _unpacked_keys(head: bytes, position: int, count: int, values: int) -> tuple[Keys, int]:

@@ -108,7 +108,8 @@ class Connection:
     # Sending --------------------------------------------------------------------------------
 
     def send(self, message: Message, values: Sequence[Any] = (), wait: bool = True) -> None:
-        kind, head = pack(message)
+        kind, packed = pack(message)
+        head = [packed]
         contents, blocks, shared = [], [], 0
         for value in values:
             description, content = wire.describe(value)
@@ -119,15 +120,17 @@ class Connection:
                 description = wire.in_block(description, block.number)
                 blocks.append(block)
                 shared += len(content)
-            head += description
+            head.append(description)
         with self._writing:
             if self.error is not None:
                 raise self.error
             freed = self._received_blocks.taken()
+            if freed:
+                head.append(struct.pack(f"<{len(freed)}I", *freed))
             descriptors = [block.descriptor for block in blocks if not block.is_known]
             for block in blocks:
                 block.is_known = True
-            buffers = _framed(kind, len(values), freed, head, contents)
+            buffers = _framed(kind, len(values), len(freed), head, contents)
             self.sent_bytes += sum(map(len, buffers)) + shared
             self._write(buffers, descriptors, wait)
 
@@ -355,21 +358,19 @@ class Connection:
 
 
 def _framed(
-    kind: int, values: int, freed: Sequence[int], head: bytes, contents: Sequence[Any]
+    kind: int, values: int, freed: int, head: Sequence[bytes], contents: Sequence[Any]
 ) -> Buffers:
     """A message as it is written; what is small is put together."""
-    if freed:
-        head += struct.pack(f"<{len(freed)}I", *freed)
-    buffers: list[Any] = [head]
-    size = 0
-    for content in contents:
-        padding = _ZEROS[: -len(content) % ALIGNMENT]
-        size += len(content) + len(padding)
-        if len(content) <= _SMALL:
-            buffers[-1] += bytes(content) + padding
+    sizes = [len(content) + -len(content) % ALIGNMENT for content in contents]
+    header = HEADER.pack(MAGIC, kind, values, freed, sum(map(len, head)), sum(sizes))
+    small = [header, *head]
+    buffers: list[Any] = []
+    for content, size in zip(contents, sizes, strict=True):
+        if len(content) > _SMALL:
+            buffers += [b"".join(small), content]
+            small = []
         else:
-            buffers += [content, padding]
-    buffers[0] = HEADER.pack(MAGIC, kind, values, len(freed), len(head), size) + buffers[0]
-    if len(buffers) == 1:
-        return deque(buffers)
-    return deque(buffer for buffer in buffers if len(buffer))
+            small.append(bytes(content))
+        small.append(_ZEROS[: size - len(content)])
+    buffers.append(b"".join(small))
+    return deque(filter(len, buffers))
