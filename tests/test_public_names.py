@@ -33,6 +33,7 @@ NAMESPACES = [
     "contrib.learn.preprocessing",
     "contrib.legacy_seq2seq",
     "contrib.losses",
+    "contrib.losses.metric_learning",
     "contrib.metrics",
     "contrib.opt",
     "contrib.predictor",
@@ -211,5 +212,5 @@ def test_a_name_of_tensorflow_0_12_is_answered_with_the_new_one(name, new):
 
 
 def test_an_unknown_part_of_contrib_is_answered_with_those_there_are():
-    with pytest.raises(AttributeError, match="rnn, seq2seq, slim, "):
+    with pytest.raises(AttributeError, match="rnn, seq2seq, signal, slim, "):
         tf.contrib.nothing  # noqa: B018

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runnel.distributed import wire
+from runnel.distributed.messages import Message
 from runnel.distributed.peers import Peers, TaskIdentity
 from runnel.distributed.protocol.worker_pb2 import Envelope, Question
 from runnel.distributed.security import Security, split_address
@@ -117,7 +118,9 @@ class XlaMeeting:
             except TimeoutError:
                 raise DeadlineExceededError(None, None, f"{task} does not answer") from None
 
-    def _receive(self, channel: Any, envelope: Envelope, _: list[Any]) -> None:
+    def _receive(self, channel: Any, envelope: Message, _: list[Any]) -> None:
+        if not isinstance(envelope, Envelope):
+            return  # of a step: there are none here
         kind = envelope.WhichOneof("content")
         if kind == "question":
             answer = Envelope()
