@@ -4,8 +4,10 @@ from runnel import distributions as _distributions
 from runnel.distributions import *  # noqa: F403
 from runnel.distributions.continuous import MultivariateNormalDiag
 from runnel.distributions.discrete import OneHotCategorical
+from runnel.distributions.independent import Independent
 
 _MORE = {
+    "Independent": Independent,
     "MultivariateNormalDiag": MultivariateNormalDiag,
     "OneHotCategorical": OneHotCategorical,
 }

@@ -135,3 +135,16 @@ def pairs_of_a_batch(tf, run):
 
 def lifted_structures(tf, run):
     return _metric(tf, run, "lifted_struct_loss", _LABELS, None, margin=0.7)
+
+
+def independent(tf, run):
+    tfd = tf.contrib.distributions
+    x = tf.constant(values(6, 4, 3, 2))
+    flags = tf.constant((values(7, 4, 3, 2) > 0).astype(np.float32))
+    one = tfd.Independent(tfd.Bernoulli(logits=x), 2)
+    most = tfd.Independent(tfd.Normal(x, 0.7))
+    near = tfd.Independent(tfd.Normal(0.5 * x, 1.3))
+    found = [one.log_prob(flags), one.mean(), most.log_prob(x * 0.3), most.entropy()]
+    found += [tfd.kl_divergence(most, near), most.stddev(), most.batch_shape_tensor()]
+    loss = tf.reduce_sum(one.log_prob(flags)) + tf.reduce_sum(tfd.kl_divergence(most, near))
+    return run([*found, near.event_shape_tensor(), tf.gradients(loss, x)[0]])
