@@ -48,7 +48,7 @@ class TPUConfig:
     experimental_host_call_every_n_steps: int = 1
 
 
-class RunConfig(_RunConfig):
+class TPURunConfig(_RunConfig):
     """``tf.estimator.RunConfig`` with a :class:`TPUConfig`.
 
     Example:
@@ -70,6 +70,9 @@ class RunConfig(_RunConfig):
             )
         super().__init__(**kwargs)
         self.tpu_config = tpu_config or TPUConfig()
+
+
+RunConfig = TPURunConfig
 
 
 class _EveryStep(SessionRunHook):
