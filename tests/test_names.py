@@ -10,7 +10,6 @@ PACKAGE = Path(__file__).parent.parent / "runnel"
 
 SHARED = {
     "LogicalDevice": "tf.config.experimental has TensorFlow's record of that name",
-    "RunConfig": "tf.contrib.tpu has one of its own, as in TensorFlow",
 }
 """Names of several classes, each with the reason why it must be."""
 
