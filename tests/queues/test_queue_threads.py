@@ -47,7 +47,9 @@ class Clock:
             event()
 
     def finish(self) -> None:
-        for event in self.events.values():
+        with self.lock:
+            left = list(self.events.values())
+        for event in left:
             event()
 
 
