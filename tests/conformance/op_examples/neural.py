@@ -45,6 +45,7 @@ def first_outputs(count: int, *inputs, **attrs):
 
 
 EXAMPLES = {
+    "CTCBeamSearchDecoder": call(VOLUME[0, 0], [4, 3, 2, 1], beam_width=3, top_paths=2),
     "BiasAdd": [
         call(IMAGE, TWO),
         call(LOGITS, [1.0, 2.0, 3.0]),
