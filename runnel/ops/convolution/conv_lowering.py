@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,9 @@ from runnel.ops.convolution.sliding_window import (
     to_channels_last,
     widen,
 )
+
+_SHAPES_KEPT = 1024
+"""An interpreted step of small images would take longer to look at shapes than to convolve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +99,29 @@ def convolution_shape(
     >>> shape.output_shape, shape.groups
     ((8, 14, 14, 6), 2)
     """
-    input_shape = tuple(map(int, input_shape))
-    filter_shape = tuple(map(int, filter_shape))
+    return _checked_shape(
+        tuple(map(int, input_shape)),
+        tuple(map(int, filter_shape)),
+        tuple(strides),
+        padding,
+        tuple(explicit_paddings),
+        None if dilations is None else tuple(dilations),
+        data_format,
+        depthwise,
+    )
+
+
+@lru_cache(_SHAPES_KEPT)
+def _checked_shape(
+    input_shape: tuple[int, ...],
+    filter_shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    padding: str | bytes,
+    explicit_paddings: tuple[int, ...],
+    dilations: tuple[int, ...] | None,
+    data_format: str | bytes | None,
+    depthwise: bool,
+) -> ConvolutionShape:
     rank = len(input_shape)
     data_format = data_format.decode() if isinstance(data_format, bytes) else data_format
     data_format = data_format or channels_last(rank)
