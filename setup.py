@@ -61,7 +61,7 @@ class BuildWithKernels(build_py):
 
     def _build_input(self) -> None:
         _require_platform()
-        _build("input-*.so", kernels.packaged_input_name(), kernels.INPUT_SOURCES, [])
+        _build("input.*.so", kernels.packaged_input_name(), kernels.INPUT_SOURCES, [])
 
 
 def _require_platform() -> None:

@@ -52,8 +52,11 @@ def packaged_input(folder: Path) -> list[Path]:
 
 
 def packaged_input_name() -> str:
-    """The name of the library in the package that reads input."""
-    return f"input-{_digest(INPUT_SOURCES)}.so"
+    """The name of the library in the package that reads input.
+
+    With a dot in it nobody takes it for a module of Python.
+    """
+    return f"input.{_digest(INPUT_SOURCES)}.so"
 
 
 def _digest(sources: Sequence[Path]) -> str:

@@ -75,6 +75,35 @@ start(sess.run, y, {x: np.ones([3, 3])})
 busy.wait()
 """
 
+IMPORT_OF_JAX = """
+from runnel.runtime.segment.beside import begin_beside
+
+def compute():
+    import jax.numpy as jnp
+    busy.set()
+    while True:
+        jnp.ones(3) + 1
+begin_beside(compute)
+"""
+
+LOOPS_ALONE = """
+from runnel.runtime.compile import loop_alone
+
+class Told(loop_alone.CompiledLoop):
+    def __init__(self, *arguments):
+        busy.set()
+        super().__init__(*arguments)
+from runnel.runtime.segment import bounded_loops
+bounded_loops.CompiledLoop, bounded_loops._SHARE = Told, 0.0
+sess = tf.Session()
+n, x = tf.placeholder(tf.int32, []), tf.placeholder(tf.float32, [3, 3])
+y = tf.while_loop(lambda i, a: i < n, lambda i, a: (i + 1, tf.sin(tf.matmul(a, x))), [0, x])[1]
+count = 0
+while not busy.is_set():
+    sess.run(y, {n: 3 + count % 20, x: np.ones([3, 3])})
+    count += 1
+"""
+
 QUEUE_RUNNER = """
 queue = tf.FIFOQueue(10, [tf.float32], [[64, 64]])
 batch = tf.matmul(tf.random_normal([64, 64]), tf.random_normal([64, 64]))
@@ -108,6 +137,9 @@ PROGRAMS = {
     "an endless loop": ENDLESS_LOOP,
     "a long call": LONG_CALL,
     "a compilation": COMPILATION,
+    "an import of JAX": IMPORT_OF_JAX,
+    "the end of an import of JAX": IMPORT_OF_JAX + "busy.wait()\n",
+    "the compilation of a loop": LOOPS_ALONE,
     "a queue runner": QUEUE_RUNNER,
     "a dequeue": DEQUEUE,
     "an interpreted loop": INTERPRETED_LOOP,

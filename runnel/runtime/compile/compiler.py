@@ -30,15 +30,12 @@ from runnel.runtime.compile.stand_in import StandIn
 from runnel.runtime.devices.device_memory import needed_bytes
 from runnel.runtime.interpret import verification
 from runnel.runtime.interpret.code import Code
-from runnel.runtime.state import at_exit
 
 logger = logging.getLogger("runnel")
 
 # Guards the number of compilations. Several segments are traced and compiled at a time.
 _count_lock = threading.Lock()
 compilations = 0
-
-at_exit.install()  # steps end before JAX takes its devices down
 
 
 def compile_segment(

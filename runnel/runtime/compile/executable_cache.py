@@ -32,6 +32,7 @@ import jax
 
 from runnel.runtime.compile.entry_store import EntryStore, executables
 from runnel.runtime.compile.source_checksum import packages_named, version_of
+from runnel.runtime.state import at_exit
 
 _FORM = "1"
 """Another where the meaning of an entry changes."""
@@ -47,6 +48,8 @@ counts: Counter[str] = Counter()
 """How many executables this process has "compiled" and "loaded"."""
 _counting = threading.Lock()
 logger = logging.getLogger("runnel")
+
+at_exit.install()  # again: steps end before JAX, now imported, takes its devices down
 
 
 class KeptProgram(NamedTuple):

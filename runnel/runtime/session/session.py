@@ -29,6 +29,7 @@ from runnel.runtime.session.options import SessionOptions
 from runnel.runtime.session.subgraphs import Subgraph, Subgraphs
 from runnel.runtime.state.at_exit import (
     cancel_at_exit,
+    install,
     is_exiting,
     report_at_exit,
     require_running,
@@ -509,3 +510,4 @@ cancel_at_exit(
         fulfil,
     ),
 )
+install()

@@ -63,8 +63,8 @@ def report_at_exit(report: Callable[[], None]) -> None:
 def install() -> None:
     """Has running steps end before the process does.
 
-    JAX, which takes its devices down at the end, must have been imported before: what is
-    registered last is called first.
+    What is registered last is called first. So this is done again when JAX, which takes its
+    devices down at the end, has been imported.
     """
     atexit.unregister(_end_steps)
     atexit.register(_end_steps)
