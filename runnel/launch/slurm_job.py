@@ -6,6 +6,7 @@ has no end: it is ended when no worker can be reached any more.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -17,8 +18,10 @@ from rich.console import Console
 
 from runnel.distributed.progress_record import ProgressRecord
 from runnel.distributed.security import split_address
+from runnel.graph.errors import OpError
 from runnel.launch.launched_job import LaunchedJob
 from runnel.launch.slurm_environment import SlurmStep
+from runnel.launch.status_poller import status_by_grpc
 from runnel.launch.supervisor import LaunchInstruction, TellUser
 from runnel.launch.task_layout import SERVERS, LaunchedTask, TaskLayout
 from runnel.launch.task_process import TaskProcess
@@ -71,7 +74,8 @@ class SlurmJob(LaunchedJob):
         watcher = None
         if task.job == SERVERS:
             addresses = [a for job, found in cluster.items() if job != SERVERS for a in found]
-            watcher = threading.Thread(target=self._watch, args=(addresses,), daemon=True)
+            own = cluster[task.job][task.index]
+            watcher = threading.Thread(target=self._watch, args=(own, addresses), daemon=True)
             watcher.start()
         try:
             return self.loop()
@@ -108,10 +112,11 @@ class SlurmJob(LaunchedJob):
 
     _leaves = False
 
-    def _watch(self, addresses: list[str]) -> None:
+    def _watch(self, own: str, addresses: list[str]) -> None:
         """Has the task end when workers were there and have been away for the grace period.
 
-        Those that were told to end are not coming back: one look is enough then.
+        One that comes and goes between two looks has left its traces in the task itself, at
+        ``own``. Those that were told to end are not coming back: one look is enough then.
         """
         seen, away_since = False, time.monotonic()
         told_at: float | None = None
@@ -119,6 +124,7 @@ class SlurmJob(LaunchedJob):
             now = time.monotonic()
             if any(map(_answers, addresses)):
                 seen, away_since = True, now
+            seen = seen or _was_used(own)
             if self._leaves and told_at is None:
                 told_at = now
             away = now - away_since
@@ -126,6 +132,19 @@ class SlurmJob(LaunchedJob):
             if late or (away > 0 and self._leaves) or (seen and away > self.grace):
                 self.finish()
                 return
+
+
+def _was_used(address: str) -> bool:
+    """Whether the task there has run a part of a step."""
+    if not _answers(address):
+        return False
+    ask, close = status_by_grpc(address)
+    try:
+        return int(json.loads(ask())["parts_ended"]) > 0
+    except (OpError, ValueError, KeyError):
+        return False
+    finally:
+        close()
 
 
 def _answers(address: str) -> bool:

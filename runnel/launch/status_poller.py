@@ -27,7 +27,7 @@ class StatusPoller:
         self._view = ClusterView(addresses)
         self._lock = threading.Lock()  # guards the view
         self._interval = interval
-        self._asker = asker or _by_grpc
+        self._asker = asker or status_by_grpc
         self._ended = threading.Event()
         self._closers: dict[str, Callable[[], None]] = {}
         self._threads = [
@@ -85,7 +85,8 @@ class _Failed(Exception):
     """A task could not be asked."""
 
 
-def _by_grpc(address: str) -> tuple[Callable[[], str], Callable[[], None]]:
+def status_by_grpc(address: str) -> tuple[Callable[[], str], Callable[[], None]]:
+    """How the task at an address is asked for its status, and how that is ended."""
     from runnel.distributed.protocol import client_pb2 as messages
     from runnel.distributed.remote import Client
 

@@ -13,7 +13,9 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import runnel as tf
 from runnel.command_line import main
+from runnel.launch import slurm_job
 from runnel.launch.slurm_environment import (
     SlurmError,
     SlurmStep,
@@ -21,6 +23,7 @@ from runnel.launch.slurm_environment import (
     expanded_hosts,
 )
 from runnel.launch.task_layout import LaunchedTask, TaskLayout
+from tests.distributed.clusters import cluster_of
 
 # Hosts ------------------------------------------------------------------------------------------
 
@@ -250,6 +253,21 @@ def test_a_parameter_server_ends_when_the_workers_have(step):
     ps, worker = step()
     assert worker.ended() == 0 and "worker:0 | answer 42" in worker.text()
     assert ps.ended() == 0 and "the workers are done" in ps.text()
+
+
+def test_a_worker_that_came_and_went_has_left_its_traces():
+    spec = cluster_of(ps=1, worker=1)
+    assert not slurm_job._was_used(spec["ps"][0])
+    ps = tf.train.Server(spec, "ps", 0)
+    try:
+        assert not slurm_job._was_used(spec["ps"][0])
+        worker = tf.train.Server(spec, "worker", 0)
+        with tf.Graph().as_default(), tf.device("/job:ps/task:0"), tf.Session(worker.target) as job:
+            job.run(tf.Variable(1.0).initializer)
+        worker.stop()
+        assert slurm_job._was_used(spec["ps"][0])
+    finally:
+        ps.stop()
 
 
 @pytest.mark.timeout(120)
