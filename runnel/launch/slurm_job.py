@@ -139,11 +139,14 @@ def _was_used(address: str) -> bool:
     if not _answers(address):
         return False
     ask, close = status_by_grpc(address)
+    patience = threading.Timer(_CONNECT_SECONDS, close)
+    patience.start()
     try:
         return int(json.loads(ask())["parts_ended"]) > 0
     except (OpError, ValueError, KeyError):
         return False
     finally:
+        patience.cancel()
         close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
 import string
 import sys
 from collections import Counter
@@ -253,6 +254,12 @@ def test_a_parameter_server_ends_when_the_workers_have(step):
     ps, worker = step()
     assert worker.ended() == 0 and "worker:0 | answer 42" in worker.text()
     assert ps.ended() == 0 and "the workers are done" in ps.text()
+
+
+def test_a_task_that_does_not_answer_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(slurm_job, "_CONNECT_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        assert not slurm_job._was_used(f"localhost:{silent.getsockname()[1]}")
 
 
 def test_a_worker_that_came_and_went_has_left_its_traces():
