@@ -1,4 +1,4 @@
-"""``tf.cond`` and ``tf.case``: running one of several branches."""
+"""``tf.cond``, ``tf.case`` and ``tf.switch_case``: running one of several branches."""
 
 from __future__ import annotations
 
@@ -161,6 +161,67 @@ def case(
             with get_default_graph().control_dependencies([_at_most_one(pairs, name)]):
                 return result()
         return result()
+
+
+def switch_case(
+    branch_index: Any,
+    branch_fns: Any,
+    default: Callable[[], Any] | None = None,
+    name: str = "switch_case",
+) -> Any:
+    """The result of the function that ``branch_index``, an integer, names.
+
+    ``branch_fns`` is a list of functions, or a dict or a list of pairs (number, function). An index
+    that names none runs ``default``, or the function with the largest number.
+
+    Example:
+        >>> tf.Session().run(tf.switch_case(tf.constant(1), [lambda: 10, lambda: 20]))
+        20
+    """
+    from runnel.ops.comparison import equal
+
+    branches = _numbered(branch_fns)
+    last = branches.pop(max(branches)) if default is None else default
+    if not callable(last):
+        raise TypeError("default must be callable.")
+    with name_scope(name, "switch_case", [branch_index]):
+        index = convert_to_tensor(branch_index, name="branch_index")
+        if index.dtype.base_dtype.name != "int32":
+            raise TypeError(f"branch_index must be of type int32, not {index.dtype.name}")
+        result: Callable[[], Any] = last
+        for number, function in sorted(branches.items(), reverse=True):
+            result = _either(equal(index, number), function, result, False)
+        return _as_tensors(result()) if not branches else result()
+
+
+def _as_tensors(value: Any) -> Any:
+    return convert_to_tensor(value) if not isinstance(value, list | tuple | dict) else value
+
+
+def _numbered(branch_fns: Any) -> dict[int, Callable[[], Any]]:
+    if isinstance(branch_fns, dict):
+        pairs = list(branch_fns.items())
+    elif isinstance(branch_fns, list | tuple) and all(map(callable, branch_fns)):
+        pairs = list(enumerate(branch_fns))
+    elif isinstance(branch_fns, list | tuple):
+        pairs = list(branch_fns)
+    else:
+        raise TypeError("branch_fns must be a dict, list, or tuple")
+    if not pairs:
+        raise ValueError("branch_fns must not be empty")
+    found: dict[int, Callable[[], Any]] = {}
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(
+                "Each entry in branch_fns must be a function, or a pair (int, function)"
+            )
+        number, function = pair
+        if not isinstance(number, int) or not callable(function):
+            raise TypeError("Each entry in branch_fns must be a pair (int, function)")
+        if number in found:
+            raise ValueError(f"branch_fns has two functions for {number}")
+        found[number] = function
+    return found
 
 
 def _either(pred: Any, function: Any, otherwise: Any, strict: bool) -> Callable[[], Any]:

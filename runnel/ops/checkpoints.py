@@ -33,6 +33,7 @@ def _op(name: str, inputs: str, outputs: str = "", attrs: Any = ()) -> Any:
         attrs=list(attrs),
         stateful=True,
         host=True,
+        holds_thread=True,
         differentiable=False,
     )
 

@@ -6,6 +6,8 @@ import builtins
 from collections.abc import Iterable
 from typing import Any
 
+import numpy
+
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.graph import get_default_graph, name_scope
 from runnel.graph.indexed_slices import IndexedSlices
@@ -65,6 +67,31 @@ def _(xp, values):
 
 
 @identity_n_op.gradient
+def _(op, *grads):
+    return list(grads)
+
+
+barrier_op = register_op(
+    "ComputationBarrier", inputs="input: T", outputs="output: T", attrs="T: list(type) >= 1"
+)
+
+
+@barrier_op.shape
+def _(tensors):
+    return [t.dims for t in tensors]
+
+
+@barrier_op.kernel
+def _(xp, values):
+    if xp is numpy:
+        return builtins.tuple(values)
+    from jax import lax
+
+    # XLA would see that what comes after has been computed before, and keep that.
+    return builtins.tuple(lax.optimization_barrier(list(values)))
+
+
+@barrier_op.gradient
 def _(op, *grads):
     return list(grads)
 

@@ -16,7 +16,7 @@ from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import as_dtype
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.graph import name_scope
-from runnel.graph.operation import Tensor
+from runnel.graph.operation import Operation, Tensor
 from runnel.graph.registry import register_op
 from runnel.graph.shapes import Dims, format_dims, is_fully_defined
 from runnel.ops.array_shape import at_run_time
@@ -106,7 +106,18 @@ matrix_diag_op = register_op(
 )
 
 
-def _band_for(dims: tuple[int, ...], k: Any, rows: int, columns: int, align: str) -> Band:
+# Version 2 aligns every diagonal to the left.
+matrix_diag_v2_op = register_op(
+    "MatrixDiagV2",
+    inputs="diagonal: T, k: int32, num_rows: int32, num_cols: int32, padding_value: T",
+    outputs="output: T",
+    attrs="T: type",
+    static_inputs=("k", "num_rows", "num_cols"),
+)
+_V2_ALIGN = "LEFT_LEFT"
+
+
+def _band_for(dims: Any, k: Any, rows: int, columns: int, align: str) -> Band:
     low, high = _bounds(k)
     if low != high and (len(dims) < 2 or dims[-2] != high - low + 1):
         raise ValueError(
@@ -151,6 +162,15 @@ def _(op, grad):
 
 @matrix_diag_op.shape
 def _(diagonal, k, num_rows, num_cols, padding_value, *, align):
+    return _diag_dims(diagonal, k, num_rows, num_cols, align)
+
+
+@matrix_diag_v2_op.shape
+def _(diagonal, k, num_rows, num_cols, padding_value):
+    return _diag_dims(diagonal, k, num_rows, num_cols, _V2_ALIGN)
+
+
+def _diag_dims(diagonal: Tensor, k: Tensor, num_rows: Tensor, num_cols: Tensor, align: str) -> Dims:
     dims = diagonal.dims
     known = [constant_value(t) for t in (k, num_rows, num_cols)]
     if dims is None or any(v is None for v in known):
@@ -170,10 +190,22 @@ def _(xp, diagonal, k, num_rows, num_cols, padding_value, *, align):
     return _set_band(xp, padding_value, band, diagonal)
 
 
-@matrix_diag_op.gradient
-def _(op, grad):
-    part = matrix_diag_part_op(grad, op.inputs[1], zeros([], grad.dtype), align=op.attrs["align"])
-    return [part, None, None, None, None]
+@matrix_diag_v2_op.kernel
+def _(xp, diagonal, k, num_rows, num_cols, padding_value):
+    band = at_run_time(_band_for, diagonal.shape, k, int(num_rows), int(num_cols), _V2_ALIGN)
+    return _set_band(xp, padding_value, band, diagonal)
+
+
+for _op in (matrix_diag_op, matrix_diag_v2_op):
+
+    @_op.gradient
+    def _(op, grad):
+        part = matrix_diag_part_op(grad, op.inputs[1], zeros([], grad.dtype), align=_align_of(op))
+        return [part, None, None, None, None]
+
+
+def _align_of(op: Operation) -> str:
+    return str(op.attrs.get("align", _V2_ALIGN))
 
 
 def matrix_diag(
@@ -209,6 +241,15 @@ matrix_diag_part_op = register_op(
     inputs="input: T, k: int32, padding_value: T",
     outputs="diagonal: T",
     attrs=["T: type", _ALIGN],
+    static_inputs=("k",),
+)
+
+
+matrix_diag_part_v2_op = register_op(
+    "MatrixDiagPartV2",
+    inputs="input: T, k: int32, padding_value: T",
+    outputs="diagonal: T",
+    attrs="T: type",
     static_inputs=("k",),
 )
 
@@ -249,14 +290,25 @@ def _parts_dims(dims: Dims, k: Any) -> Dims:
     return (*dims[:-2], *rows, Band(low, high, height, width, "RIGHT_LEFT").check().length)
 
 
-@matrix_diag_part_op.shape
-def _(x, k, padding_value):
-    _require_matrix(x.dims)
-    return _parts_dims(x.dims, constant_value(k))
+for _op in (matrix_diag_part_op, matrix_diag_part_v2_op):
+
+    @_op.shape
+    def _(x, k, padding_value):
+        _require_matrix(x.dims)
+        return _parts_dims(x.dims, constant_value(k))
 
 
 @matrix_diag_part_op.kernel
 def _(xp, x, k, padding_value, *, align):
+    return _parts(xp, x, k, padding_value, align)
+
+
+@matrix_diag_part_v2_op.kernel
+def _(xp, x, k, padding_value):
+    return _parts(xp, x, k, padding_value, _V2_ALIGN)
+
+
+def _parts(xp: Any, x: Any, k: Any, padding_value: Any, align: str) -> Any:
     low, high = at_run_time(_bounds, k)
     band = Band(low, high, x.shape[-2], x.shape[-1], align)
     at_run_time(band.check)
@@ -265,11 +317,13 @@ def _(xp, x, k, padding_value, *, align):
     return _part_of(xp, x, band, padding_value)
 
 
-@matrix_diag_part_op.gradient
-def _(op, grad):
-    x, k, _ = op.inputs
-    set_diag = matrix_set_diag_op(zeros_like(x), grad, k, align=op.attrs["align"])
-    return [set_diag, None, None]
+for _op in (matrix_diag_part_op, matrix_diag_part_v2_op):
+
+    @_op.gradient
+    def _(op, grad):
+        x, k, _ = op.inputs
+        set_diag = matrix_set_diag_op(zeros_like(x), grad, k, align=_align_of(op))
+        return [set_diag, None, None]
 
 
 def matrix_diag_part(
@@ -302,16 +356,27 @@ matrix_set_diag_op = register_op(
 )
 
 
+matrix_set_diag_v2_op = register_op(
+    "MatrixSetDiagV2",
+    inputs="input: T, diagonal: T, k: int32",
+    outputs="output: T",
+    attrs="T: type",
+    static_inputs=("k",),
+)
+
+
 @matrix_set_diag_v1_op.shape
 def _(x, diagonal):
     _require_matrix(x.dims)
     return x.dims
 
 
-@matrix_set_diag_op.shape
-def _(x, diagonal, k):
-    _require_matrix(x.dims)
-    return x.dims
+for _op in (matrix_set_diag_op, matrix_set_diag_v2_op):
+
+    @_op.shape
+    def _(x, diagonal, k):
+        _require_matrix(x.dims)
+        return x.dims
 
 
 def _replaced(xp: Any, x: Any, diagonal: Any, k: Any, align: str) -> Any:
@@ -339,18 +404,25 @@ def _(xp, x, diagonal, k, *, align):
     return _replaced(xp, x, diagonal, k, align)
 
 
+@matrix_set_diag_v2_op.kernel
+def _(xp, x, diagonal, k):
+    return _replaced(xp, x, diagonal, k, _V2_ALIGN)
+
+
 @matrix_set_diag_v1_op.gradient
 def _(op, grad):
     return [matrix_set_diag(grad, zeros_like(op.inputs[1])), matrix_diag_part(grad)]
 
 
-@matrix_set_diag_op.gradient
-def _(op, grad):
-    _, diagonal, k = op.inputs
-    align = op.attrs["align"]
-    kept = matrix_set_diag_op(grad, zeros_like(diagonal), k, align=align)
-    part = matrix_diag_part_op(grad, k, zeros([], grad.dtype), align=align)
-    return [kept, part, None]
+for _op in (matrix_set_diag_op, matrix_set_diag_v2_op):
+
+    @_op.gradient
+    def _(op, grad):
+        _, diagonal, k = op.inputs
+        align = _align_of(op)
+        kept = matrix_set_diag_op(grad, zeros_like(diagonal), k, align=align)
+        part = matrix_diag_part_op(grad, k, zeros([], grad.dtype), align=align)
+        return [kept, part, None]
 
 
 def matrix_set_diag(

@@ -12,7 +12,12 @@ from runnel.graph.operation import Operation, Tensor
 from runnel.graph.registry import register_op
 
 # They look at the world: what a file holds may be another thing in the next step.
-_HOST: dict[str, Any] = {"host": True, "stateful": True, "differentiable": False}
+_HOST: dict[str, Any] = {
+    "host": True,
+    "stateful": True,
+    "holds_thread": True,
+    "differentiable": False,
+}
 
 read_file_op = register_op("ReadFile", "filename: string", "contents: string", **_HOST)
 write_file_op = register_op("WriteFile", "filename: string, contents: string", **_HOST)

@@ -44,16 +44,22 @@ matmul_op = register_op(
 )
 
 
-@matmul_op.shape
-def _(a, b, *, transpose_a, transpose_b):
-    rows, inner_a = _matrix(a.dims, transpose_a)
-    inner_b, columns = _matrix(b.dims, transpose_b)
+def product_dims(a: Tensor, b: Tensor, transpose_a: bool, transpose_b: bool) -> Dims:
+    """The static shape of a product of two matrices."""
+    rows, inner_a = _sides(a.dims, transpose_a)
+    inner_b, columns = _sides(b.dims, transpose_b)
     if inner_a is not None and inner_b is not None and inner_a != inner_b:
         raise ValueError(f"Dimensions must be equal, but are {inner_a} and {inner_b}")
     return rows, columns
 
 
-def _matrix(dims: Dims, transposed: bool) -> tuple[int | None, int | None]:
+@matmul_op.shape
+def _(a, b, *, transpose_a, transpose_b):
+    return product_dims(a, b, transpose_a, transpose_b)
+
+
+def _sides(dims: Dims, transposed: bool) -> tuple[int | None, int | None]:
+    """The rows and columns of an operand of a product of matrices."""
     if dims is None:
         return None, None
     if len(dims) != 2:
@@ -166,8 +172,8 @@ def _batched_dims(a: Dims, b: Dims, adj_a: bool, adj_b: bool) -> Dims:
             raise ValueError(f"Shape must be at least rank 2 but is {format_dims(dims)}")
     if a is None or b is None:
         return None
-    rows, inner_a = _matrix(a[-2:], adj_a)
-    inner_b, columns = _matrix(b[-2:], adj_b)
+    rows, inner_a = _sides(a[-2:], adj_a)
+    inner_b, columns = _sides(b[-2:], adj_b)
     if inner_a is not None and inner_b is not None and inner_a != inner_b:
         raise ValueError(f"Dimensions must be equal, but are {inner_a} and {inner_b}")
     batch = broadcast_dims(a[:-2], b[:-2])

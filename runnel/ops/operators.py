@@ -15,7 +15,7 @@ from runnel.graph.creation_site import capture_site
 from runnel.graph.graph import Graph, get_default_graph
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Tensor
-from runnel.graph.registry import OpDef
+from runnel.graph.registry import OpDef, get_op_def
 from runnel.ops.arithmetic import add_op, add_v1_op, mul_op, pow_op, sub_op
 from runnel.ops.division import div, floor_div_op, floor_mod_op, real_div_op, truediv
 
@@ -56,13 +56,13 @@ def override_comparison(method: str, op_def: OpDef) -> None:
 
 
 def _with_operand(operator: str, function: Function, tensor: Tensor, other: Any, side: str) -> Any:
-    if getattr(type(other), "is_composite", False):
+    if type(other) is not float and getattr(type(other), "is_composite", False):
         return NotImplemented  # its own operators take tensors
     graph = tensor.op.graph
     if graph is not get_default_graph():
         with graph.as_default():
             return _with_operand(operator, function, tensor, other, side)
-    scopes = graph._scopes
+    scopes = graph._thread.state
     scope = _fresh_scope(graph, operator)
     outer = scopes.name, scopes.site
     scopes.name = scope
@@ -124,9 +124,7 @@ def _matmul(a: Tensor, b: Tensor, name: str) -> Tensor:
 
 
 def _negative(x: Tensor) -> Tensor:
-    from runnel.ops.elementwise import neg_op
-
-    return apply_op(neg_op, (x,), {}, None)
+    return apply_op(get_op_def("Neg"), (x,), {}, None)
 
 
 def _absolute(x: Tensor) -> Tensor:

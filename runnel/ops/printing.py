@@ -34,6 +34,7 @@ print_op = register_op(
     ],
     stateful=True,
     host=True,
+    holds_thread=True,  # who reads what is printed may be slow
 )
 
 
@@ -106,6 +107,7 @@ print_v2_op = register_op(
     attrs=["output_stream: string = 'stderr'", "end: string = '\n'"],
     stateful=True,
     host=True,
+    holds_thread=True,
     differentiable=False,
 )
 

@@ -50,6 +50,7 @@ def _register(name: str, stateful: bool) -> OpDef:
         attrs=["token: string", "Tin: list(type) >= 0", "Tout: list(type) >= 0"],
         stateful=stateful,
         host=True,
+        holds_thread=True,
         differentiable=False,
     )
 
@@ -75,7 +76,8 @@ def _call(token: str, inputs: Sequence[Any], types: Sequence[DType]) -> list[np.
             None,
             None,
             f"No Python function is registered as {token!r} in this process. A graph that calls "
-            "Python functions can only run in the process that built it.",
+            "Python functions can only run in the process that built it: place the call on a "
+            "task of that process.",
         )
     # Copies: the function may write into its arguments, which other operations share.
     arguments = [np.array(x)[()] if np.ndim(x) == 0 else np.array(x) for x in inputs]

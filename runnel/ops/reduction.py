@@ -24,8 +24,8 @@ def normalized_axes(axes: Any, rank: int) -> tuple[int, ...]:
     array = np.asarray(axes)
     if array.ndim == 0 and -rank <= (axis := int(array)) < rank:
         return (axis % rank,)
-    listed = array.ravel().tolist()
-    if len(listed) <= 1 and all(0 <= axis < rank for axis in listed):
+    listed = array.tolist() if array.ndim == 1 else array.ravel().tolist()
+    if listed == list(range(rank)) or (len(listed) == 1 and 0 <= listed[0] < rank):
         return tuple(listed)
     normal = []
     for axis in listed:

@@ -88,13 +88,14 @@ def searchsorted(
     with name_scope(name, "searchsorted", [sorted_sequence, values]) as scope:
         rows = convert_to_tensor(sorted_sequence, name="sorted_sequence")
         wanted = convert_to_tensor(values, rows.dtype, name="values")
-        width, count = shape_of(rows)[-1:], shape_of(wanted)[-1:]
-        found = ops[side](
-            reshape(rows, concat([[-1], width], 0)),
-            reshape(wanted, concat([[-1], count], 0)),
-            out_type=as_dtype(out_type),
-        )
+        found = ops[side](_as_matrix(rows), _as_matrix(wanted), out_type=as_dtype(out_type))
         return reshape(found, shape_of(wanted), name=scope)
+
+
+def _as_matrix(rows: Tensor) -> Tensor:
+    # One row may be empty; of several empty ones -1 could not say how many there are.
+    count = 1 if rows.get_shape().ndims == 1 else -1
+    return reshape(rows, concat([[count], shape_of(rows)[-1:]], 0))
 
 
 def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None = None) -> Tensor:  # noqa: A002

@@ -188,3 +188,25 @@ def test_indexed_slices_as_results():
 
     dense = tf.convert_to_tensor(tf.cond(p, lambda: slices(1.0), lambda: slices(2.0)))
     np.testing.assert_array_equal(run(dense, {p: False}), [[0.0], [2.0], [0.0]])
+
+
+def test_an_integer_chooses_a_branch():
+    index = tf.placeholder(tf.int32, [])
+    x = tf.constant(2.0)
+    functions = [lambda: x, lambda: x * x, lambda: x * x * x]
+    listed = tf.switch_case(index, functions)
+    paired = tf.switch_case(index, {0: functions[2], 5: functions[1]}, default=lambda: -x)
+    slope = tf.gradients(listed, x)[0]
+    with tf.Session() as sess:
+        found = [sess.run([listed, slope, paired], {index: i}) for i in (0, 1, 2, 5, -1)]
+    expected = [[2, 1, 8], [4, 4, -2], [8, 12, -2], [8, 12, 4], [8, 12, -2]]
+    assert [list(values) for values in found] == expected
+
+
+@pytest.mark.parametrize(
+    "functions, error",
+    [([], ValueError), ([(0, abs, 1)], TypeError), ([(1.5, abs)], TypeError), (abs, TypeError)],
+)
+def test_branches_that_an_integer_cannot_choose(functions, error):
+    with pytest.raises(error):
+        tf.switch_case(tf.constant(0), functions)

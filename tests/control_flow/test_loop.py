@@ -192,3 +192,17 @@ class TestMistakes:
         with pytest.raises(tf.errors.InvalidArgumentError, match="too many") as raised:
             run(loop)
         assert raised.value.op.name.startswith("while/")
+
+
+def test_operations_of_an_initial_scope_are_outside_of_the_loop():
+    made = []
+
+    def body(i):
+        with tf.init_scope():
+            made.append(tf.constant(3) + 1)
+        return i + made[0]
+
+    result = tf.while_loop(lambda i: i < 10, body, [0])
+    with tf.Session() as sess:
+        assert sess.run([result, made[0]]) == [12, 4]
+    assert not made[0].op.control_inputs and made[0].op.control_flow_context is None

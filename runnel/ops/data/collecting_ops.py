@@ -196,6 +196,7 @@ single_element_op = register_op(
     outputs="components: output_types",
     attrs=[*TYPES, METADATA],
     blocking=True,
+    holds_thread=True,
     differentiable=False,
 )
 to_records_op = register_op(
@@ -203,6 +204,7 @@ to_records_op = register_op(
     inputs=f"{_INPUT}, filename: string, compression_type: string",
     outputs="",
     blocking=True,
+    holds_thread=True,
     differentiable=False,
 )
 cardinality_op.shape(lambda dataset: ())

@@ -307,5 +307,6 @@ def _(xp, source):
 
 
 @directed_op.kernel
-def _(xp, selector, sources):
-    return scalar(Directed(pipeline_of(selector), [pipeline_of(one) for one in sources]))
+def _(xp, selector, sources, *, stop_on_empty_dataset):
+    pipelines = [pipeline_of(one) for one in sources]
+    return scalar(Directed(pipeline_of(selector), pipelines, stop_on_empty_dataset))

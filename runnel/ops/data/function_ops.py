@@ -169,6 +169,7 @@ def bound_function(
     return BoundFunction(waiter, function_named(operation, name), captured)
 
 
+_AUTOTUNE = -1
 _INPUT = "input_dataset: variant, other_arguments: Targuments"
 _ATTRS = ["f: func", "Targuments: list(type) >= 0", *TYPES]
 
@@ -230,6 +231,7 @@ reduce_op = register_op(
         METADATA,
     ],
     blocking=True,
+    holds_thread=True,
     differentiable=False,
 )
 generator_op = dataset_op(
@@ -256,14 +258,16 @@ def _(xp, source, captured, *, waiter, operation, f):
 @interleave_op.kernel
 def _(xp, source, captured, cycle, block, *, waiter, operation, f):
     function = bound_function(waiter, operation, f, captured)
-    return (scalar(Interleave(pipeline_of(source), function, number(cycle), number(block))),)
+    turns = (_parallel(number(cycle)), number(block))
+    return (scalar(Interleave(pipeline_of(source), function, *turns)),)
 
 
 @parallel_interleave_v2_op.kernel
 def _(xp, source, captured, cycle, block, calls, *, waiter, operation, f, sloppy):
     function = bound_function(waiter, operation, f, captured)
-    turns = (number(cycle), number(block))
-    chosen = _parallel(number(calls))
+    turns = (_parallel(number(cycle)), number(block))
+    # What is left to us is no more than can be open.
+    chosen = number(calls) if number(calls) != _AUTOTUNE else min(_cores(), turns[0])
     if chosen > turns[0]:
         raise InvalidArgumentError(
             None, None, "num_parallel_calls must less than or equal to cycle_length."
@@ -282,8 +286,15 @@ def _(xp, source, captured, cycle, block, sloppy, buffered, opened, *, waiter, o
 
 
 def _parallel(calls: int) -> int:
-    """How many calls there are at the same time; -1 leaves it to us."""
-    return (os.cpu_count() or 1) if calls == -1 else calls
+    """How many there are at the same time: as asked, or as many as there are cores."""
+    return _cores() if calls == _AUTOTUNE else calls
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @filter_op.kernel

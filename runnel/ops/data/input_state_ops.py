@@ -16,7 +16,14 @@ from runnel.queues.queue import Contents, Queue
 
 
 def _op(name: str, inputs: str, outputs: str = "") -> Any:
-    return register_op(name, inputs=inputs, outputs=outputs, blocking=True, differentiable=False)
+    return register_op(
+        name,
+        inputs=inputs,
+        outputs=outputs,
+        blocking=True,
+        holds_thread=True,
+        differentiable=False,
+    )
 
 
 serialize_queue_op = _op("SerializeQueue", "handle: resource", "state: string")

@@ -23,6 +23,7 @@ def _op(name: str, inputs: str = "", outputs: str = "", attrs: Any = ()) -> Any:
         outputs=outputs,
         attrs=list(attrs),
         blocking=True,
+        holds_thread=True,
         differentiable=False,
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from runnel.graph import dtypes
 from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.errors import UnimplementedError
 from runnel.graph.operation import Operation, Tensor
 from runnel.ops.data import reader_ops
 from runnel.ops.queues.queues import QueueBase
@@ -124,3 +125,15 @@ class TFRecordReader(ReaderBase):
     def __init__(self, name: str | None = None, options: Any = None) -> None:
         kind = TFRecordOptions.get_compression_type_string(options)
         super().__init__(reader_ops.tf_record_op(compression_type=kind, name=name))
+
+
+class LMDBReader(ReaderBase):
+    """Records of an LMDB database: not available; it says what to do instead."""
+
+    def __init__(self, name: str | None = None, options: Any = None) -> None:
+        raise UnimplementedError(
+            None,
+            None,
+            "tf.LMDBReader: LMDB databases are not read here. The package lmdb reads one; write "
+            "its values with tf.python_io.TFRecordWriter and read those with tf.TFRecordReader.",
+        )

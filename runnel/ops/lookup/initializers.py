@@ -127,3 +127,52 @@ class TextFileInitializer(TableInitializerBase):
         graph.add_to_collection(GraphKeys.TABLE_INITIALIZERS, made)
         graph.add_to_collection(GraphKeys.ASSET_FILEPATHS, self._filename)
         return made
+
+
+class TextFileIdTableInitializer(TextFileInitializer):
+    """Fills a table from the words of a text file, one in each line, to their int64 ids."""
+
+    def __init__(
+        self,
+        filename: Any,
+        key_column_index: int = WHOLE_LINE,
+        value_column_index: int = LINE_NUMBER,
+        vocab_size: int | None = None,
+        delimiter: str = "\t",
+        name: str | None = "text_file_id_table_init",
+        key_dtype: Any = dtypes.string,
+    ) -> None:
+        super().__init__(
+            filename,
+            key_dtype,
+            key_column_index,
+            dtypes.int64,
+            value_column_index,
+            vocab_size,
+            delimiter,
+            name,
+        )
+
+
+class TextFileStringTableInitializer(TextFileInitializer):
+    """Fills a table from int64 ids to the words of a text file, one in each line."""
+
+    def __init__(
+        self,
+        filename: Any,
+        key_column_index: int = LINE_NUMBER,
+        value_column_index: int = WHOLE_LINE,
+        vocab_size: int | None = None,
+        delimiter: str = "\t",
+        name: str | None = "text_file_string_table_init",
+    ) -> None:
+        super().__init__(
+            filename,
+            dtypes.int64,
+            key_column_index,
+            dtypes.string,
+            value_column_index,
+            vocab_size,
+            delimiter,
+            name,
+        )

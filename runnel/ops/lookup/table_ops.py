@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ import numpy as np
 from runnel.gfile import open_binary
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.registry import register_op
+from runnel.graph.shapes import TensorShape
+from runnel.ops.lookup.bucket_layout import BucketLayout
 from runnel.ops.lookup.table_state import TableState
 from runnel.ops.parsing.numerals import number_of
 from runnel.ops.queues.queue_ops import denoted
@@ -26,32 +28,109 @@ _WHO = [
 ]
 
 
-def _table_op(name: str, static: bool, attrs: Any = ()) -> Any:
-    made = register_op(
+_VALUE_SHAPE = "value_shape: shape = []"
+
+
+def _table_op(name: str, inputs: str = "", attrs: Any = ()) -> Any:
+    return register_op(
         name,
+        inputs=inputs,
         outputs="table_handle: resource",
         attrs=[*_WHO, *attrs],
         blocking=True,  # it makes what steps share
         differentiable=False,
     )
-    made.shape(lambda: ())
 
-    @made.kernel
-    def _(xp, *, waiter, operation, key_dtype, value_dtype):
-        return (
-            waiter.resources.handle(
-                operation,
-                TableState,
-                lambda shared: TableState(shared, key_dtype, value_dtype, static),
-                lambda present: present.require_types(key_dtype, value_dtype),
-            ),
+
+def _handle(waiter: Any, operation: Any, make: Callable[[str], TableState]) -> tuple[Any]:
+    """The handle of a table, made if there is none; one that is shared must be described alike."""
+    found = waiter.resources.handle(
+        operation, TableState, make, lambda present: present.require_same(make(""))
+    )
+    return (found,)
+
+
+hash_table_op = _table_op("HashTableV2")
+mutable_op = _table_op("MutableHashTableV2")
+mutable_of_tensors_op = _table_op("MutableHashTableOfTensorsV2", attrs=[_VALUE_SHAPE])
+dense_op = _table_op(
+    "MutableDenseHashTableV2",
+    "empty_key: key_dtype, deleted_key: key_dtype",
+    [_VALUE_SHAPE, "initial_num_buckets: int = 131072", "max_load_factor: float = 0.8"],
+)
+for _made in (hash_table_op, mutable_op, mutable_of_tensors_op):
+    _made.shape(lambda: ())
+dense_op.shape(lambda empty_key, deleted_key: ())
+
+
+@hash_table_op.kernel
+def _(xp, *, waiter, operation, key_dtype, value_dtype):
+    return _handle(
+        waiter, operation, lambda shared: TableState(shared, key_dtype, value_dtype, static=True)
+    )
+
+
+@mutable_op.kernel
+def _(xp, *, waiter, operation, key_dtype, value_dtype):
+    return _handle(
+        waiter, operation, lambda shared: TableState(shared, key_dtype, value_dtype, static=False)
+    )
+
+
+@mutable_of_tensors_op.kernel
+def _(xp, *, waiter, operation, key_dtype, value_dtype, value_shape):
+    dims = _value_dims(value_shape)
+    return _handle(
+        waiter,
+        operation,
+        lambda shared: TableState(shared, key_dtype, value_dtype, False, dims),
+    )
+
+
+@dense_op.kernel
+def _(
+    xp,
+    empty_key,
+    deleted_key,
+    *,
+    waiter,
+    operation,
+    key_dtype,
+    value_dtype,
+    value_shape,
+    initial_num_buckets,
+    max_load_factor,
+):
+    empty, deleted = np.asarray(empty_key), np.asarray(deleted_key)
+    if empty.shape != deleted.shape or np.array_equal(empty, deleted):
+        raise InvalidArgumentError(
+            None, None, f"Empty and deleted keys must differ and have one shape: {empty}, {deleted}"
         )
+    if initial_num_buckets <= 0 or initial_num_buckets & (initial_num_buckets - 1):
+        raise InvalidArgumentError(
+            None, None, f"Number of buckets must be a power of 2: {initial_num_buckets}"
+        )
+    if not 0 < max_load_factor < 1:
+        raise InvalidArgumentError(
+            None, None, f"max_load_factor must be between 0 and 1: {max_load_factor}"
+        )
+    layout = BucketLayout(empty, deleted, initial_num_buckets, max_load_factor)
+    dims = _value_dims(value_shape)
+    return _handle(
+        waiter,
+        operation,
+        lambda shared: TableState(shared, key_dtype, value_dtype, False, dims, layout),
+    )
 
-    return made
 
-
-hash_table_op = _table_op("HashTableV2", static=True)
-mutable_op = _table_op("MutableHashTableV2", static=False)
+def _value_dims(shape: TensorShape) -> tuple[int, ...]:
+    dims = [] if shape.ndims is None else shape.as_list()
+    known = [dim for dim in dims if dim is not None]
+    if shape.ndims is None or len(known) < len(dims):
+        raise InvalidArgumentError(
+            None, None, f"The values of a table must have a known shape, not {shape}"
+        )
+    return tuple(known)
 
 
 def _op(name: str, inputs: str, outputs: str = "", attrs: Any = ()) -> Any:
@@ -99,9 +178,18 @@ initialize_from_file_op = _op(
 
 @find_op.shape
 def _(table, keys, default):
-    if keys.dims is None or default.dims is None:
+    single = _key_rank(table)
+    if keys.dims is None or default.dims is None or single is None:
         return None
-    return (*keys.dims, *default.dims)
+    return (*keys.dims[: len(keys.dims) - single], *default.dims)
+
+
+def _key_rank(table: Any) -> int | None:
+    """The rank of a single key of the table that ``table`` denotes."""
+    op = table.op
+    if op.type == dense_op.name:
+        return op.inputs[0].get_shape().ndims  # type: ignore[no-any-return]
+    return 0 if op.type in (hash_table_op.name, mutable_op.name) else None
 
 
 @find_op.kernel
@@ -111,26 +199,14 @@ def _(xp, table, keys, default, *, Tin, Tout):  # noqa: N803 (TensorFlow's names
     return state.find(np.asarray(keys), np.asarray(default))
 
 
-def _require_rows(keys: Any, values: Any) -> None:
-    if np.shape(values)[: np.ndim(keys)] != np.shape(keys):
-        raise InvalidArgumentError(
-            None,
-            None,
-            f"There must be a value for each key, but the keys have the shape {np.shape(keys)} "
-            f"and the values {np.shape(values)}",
-        )
-
-
 @insert_op.kernel
 def _(xp, table, keys, values):
-    _require_rows(keys, values)
     denoted(table, TableState).insert(np.asarray(keys), np.asarray(values))
     return ()
 
 
 @import_op.kernel
 def _(xp, table, keys, values):
-    _require_rows(keys, values)
     denoted(table, TableState).replace(np.asarray(keys), np.asarray(values))
     return ()
 
@@ -151,7 +227,14 @@ def _(xp, table):
 
 @export_op.shape
 def _(table):
-    return [(None,), (None,)]
+    if table.op.type in (hash_table_op.name, mutable_op.name):
+        return [(None,), (None,)]
+    if table.op.type == dense_op.name:
+        return [(None, None), (None, None)]  # all buckets, a row each
+    if table.op.type == mutable_of_tensors_op.name:
+        values = TensorShape([None]).concatenate(TensorShape(table.op.attrs["value_shape"]))
+        return [(None,), values._dims]
+    return [None, None]
 
 
 @export_op.kernel
@@ -161,7 +244,13 @@ def _(xp, table):
 
 @initialize_op.kernel
 def _(xp, table, keys, values):
-    _require_rows(keys, values)
+    if np.shape(values) != np.shape(keys):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"There must be a value for each key, but the keys have the shape {np.shape(keys)} "
+            f"and the values {np.shape(values)}",
+        )
     pairs = zip(
         np.asarray(keys).reshape(-1).tolist(), np.asarray(values).reshape(-1).tolist(), strict=True
     )

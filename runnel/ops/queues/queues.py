@@ -269,7 +269,7 @@ class FIFOQueue(QueueBase):
         shapes: Any = None,
         names: Any = None,
         shared_name: str | None = None,
-        name: str = "fifo_queue",
+        name: str | None = "fifo_queue",
     ) -> None:
         types, dims = type_list(dtypes), shape_list(shapes)
         _check(types, dims, name_list(names, len(types)))

@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any
 
 from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.dtypes import DType
 from runnel.graph.operation import Tensor
 from runnel.graph.sparse_tensor import SparseTensor
 from runnel.ops.array_shape import size as dense_size
@@ -41,6 +42,10 @@ BINARY = (
 )
 
 
+# What most arguments are: of these types nothing is ragged or sparse, nor holds what is.
+_DENSE = frozenset({Tensor, DType, bool, int, float, str, type(None)})
+
+
 def _is_ragged(value: Any) -> bool:
     return isinstance(value, RaggedTensor) or (
         isinstance(value, list | tuple) and any(isinstance(item, RaggedTensor) for item in value)
@@ -59,6 +64,11 @@ def aware(
 
     @wraps(function)
     def either(*args: Any, **kwargs: Any) -> Any:
+        for value in (*args, *kwargs.values()) if kwargs else args:
+            if type(value) not in _DENSE:
+                break
+        else:
+            return function(*args, **kwargs)
         if sparse is not None:
             first = args[0] if args else next(iter(kwargs.values()), None)
             if isinstance(first, SparseTensor):

@@ -206,7 +206,7 @@ def shape_tensor(shape: Any) -> Tensor:
 def op_seeds(seed: int | None) -> dict[str, Any]:
     """The seed attributes of an operation made now whose own seed is ``seed``."""
     first, second = get_seed(seed)
-    return {"seed": first or 0, "seed2": second or 0}
+    return {} if first is None else {"seed": first, "seed2": second}
 
 
 def random_uniform(

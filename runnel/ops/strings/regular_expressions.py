@@ -1,8 +1,14 @@
-"""Regular expressions in RE2's syntax, matched by Python's ``re``."""
+"""Regular expressions in RE2's syntax, matched by Python's ``re``.
+
+RE2 takes time in proportion to the text. Python's ``re`` tries one way after the other: a pattern
+with a repetition inside of a repetition that can match the same text in many ways, like ``(a+)+b``,
+takes time exponential in the text where it does not match, and nothing can stop it meanwhile.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -11,6 +17,7 @@ import numpy as np
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Tensor
 from runnel.graph.shape_inference import unchanged
+from runnel.ops.strings.re2_syntax import in_python
 from runnel.ops.strings.texts import each, encoded, string_op
 
 replace_op = string_op(
@@ -32,74 +39,12 @@ static_full_match_op = string_op(
 for _op in (replace_op, static_replace_op, full_match_op, static_full_match_op):
     _op.shape(unchanged)
 
-_CLASSES = {
-    "alnum": "0-9A-Za-z",
-    "alpha": "A-Za-z",
-    "ascii": "\\x00-\\x7f",
-    "blank": "\\t ",
-    "cntrl": "\\x00-\\x1f\\x7f",
-    "digit": "0-9",
-    "graph": "!-~",
-    "lower": "a-z",
-    "print": " -~",
-    "punct": "!-/:-@\\[-`{-~",
-    "space": "\\t\\n\\v\\f\\r ",
-    "upper": "A-Z",
-    "word": "0-9A-Za-z_",
-    "xdigit": "0-9A-Fa-f",
-}
-
-
-def _in_python(pattern: str) -> str:
-    """A pattern of RE2 in the syntax of ``re``."""
-    out: list[str] = []
-    place, in_class = 0, False
-    while place < len(pattern):
-        two = pattern[place : place + 2]
-        if two == "\\Q" and not in_class:
-            end = pattern.find("\\E", place)
-            end = len(pattern) if end < 0 else end
-            out.append(re.escape(pattern[place + 2 : end]))
-            place = end + 2
-        elif two == "\\z" and not in_class:
-            out.append("\\Z")
-            place += 2
-        elif two[:1] == "\\":
-            out.append(two)
-            place += 2
-        elif in_class and two == "[:" and (end := pattern.find(":]", place)) > 0:
-            name = pattern[place + 2 : end]
-            if name not in _CLASSES:
-                raise re.error(f"there is no class [:{name}:] (negated ones are not available)")
-            out.append(_CLASSES[name])
-            place = end + 2
-        else:
-            mark = pattern[place]
-            if mark == "[" and not in_class:
-                in_class = True
-                out.append("[")
-                place += 1
-                if pattern[place : place + 1] == "^":
-                    out.append("^")
-                    place += 1
-                if pattern[place : place + 1] == "]":  # first in a class it stands for itself
-                    out.append("\\]")
-                    place += 1
-                continue
-            if mark == "[":
-                mark = "\\["
-            in_class = in_class and mark != "]"
-            # RE2's $ is the very end; Python's also matches before a last newline.
-            out.append("\\Z" if mark == "$" and not in_class else mark)
-            place += 1
-    return "".join(out)
-
 
 @lru_cache(256)
 def compiled(pattern: bytes) -> Any:
     """The pattern, ready to match texts of UTF-8."""
     try:
-        return re.compile(_in_python(pattern.decode("utf-8", "surrogateescape")), re.ASCII)
+        return re.compile(in_python(pattern.decode("utf-8", "surrogateescape")), re.ASCII)
     except (re.error, OverflowError) as error:
         raise InvalidArgumentError(
             None, None, f"Invalid pattern: {pattern[:200]!r}, error: {error}"
@@ -132,12 +77,34 @@ def _replaced(texts: Any, pattern: bytes, rewrite: bytes, everywhere: bool) -> n
         return "".join(named)
 
     def one(text: bytes) -> bytes:
-        changed = expression.sub(
-            replacement, text.decode("utf-8", "surrogateescape"), 0 if everywhere else 1
-        )
+        decoded = text.decode("utf-8", "surrogateescape")
+        if everywhere:
+            changed = "".join(_replaced_everywhere(expression, decoded, replacement))
+        else:
+            changed = expression.sub(replacement, decoded, 1)
         return changed.encode("utf-8", "surrogateescape")
 
     return each(one, texts)
+
+
+def _replaced_everywhere(
+    expression: Any, text: str, replacement: Callable[[Any], str]
+) -> Iterator[str]:
+    """The parts of ``text`` with each match replaced.
+
+    As in RE2, but not in Python, an empty match right behind another is none.
+    """
+    place, last = 0, -1
+    while place <= len(text) and (found := expression.search(text, place)) is not None:
+        begin, end = found.span()
+        yield text[place:begin]
+        if begin == end == last:
+            yield text[begin : begin + 1]
+            place = begin + 1
+        else:
+            yield replacement(found)
+            place = last = end
+    yield text[place:]
 
 
 def _matched(texts: Any, pattern: bytes) -> np.ndarray:
@@ -176,7 +143,8 @@ def regex_replace(
 ) -> Tensor:
     """Strings with each match of ``pattern``, or the first, replaced by ``rewrite``.
 
-    In ``rewrite`` a backslash and a digit stand for a group of the match.
+    In ``rewrite`` a backslash and a digit stand for a group of the match. The syntax is RE2's. A
+    repetition of a repetition, like ``(a+)+b``, can take very long: write ``a+b``.
 
     Example:
         >>> tf.strings.regex_replace("a-b-c", "-", "+")  # "a+b+c"

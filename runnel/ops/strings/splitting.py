@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -207,43 +208,82 @@ def string_split_v2(
     source: Any = None,
     name: str | None = None,
 ) -> Any:
-    """The parts of each string of a vector, split as Python's ``str.split`` does.
+    """The parts of each string, split as Python's ``str.split`` does: one dimension more.
+
+    Strings may be a tensor of any rank or a ragged tensor; a single one counts as a vector of one.
+    ``result_type`` is "SparseTensor" or "RaggedTensor".
 
     Example:
         >>> tf.strings.split(["a,,b"], sep=",")  # "a", "" and "b"
     """
-    texts = convert_to_tensor(source if input is None else input, string)
+    given = source if input is None else input
     separator = "" if sep is None else sep
-    parts = SparseTensor(*split_v2_op(texts, separator, maxsplit=maxsplit, name=name))
-    return _in_form(parts, result_type)
+    with name_scope(name, "StringSplit", [given] if isinstance(given, Tensor) else []):
+        texts = given if isinstance(given, RaggedTensor) else convert_to_tensor(given, string)
+        if isinstance(texts, Tensor) and (texts.dims is None or len(texts.dims) <= 1):
+            vector = texts if texts.dims != () else reshape(texts, [1])
+            parts = SparseTensor(*split_v2_op(vector, separator, maxsplit=maxsplit))
+            return _in_form(parts, result_type)
+
+        def split(vector: Tensor) -> RaggedTensor:
+            parts = SparseTensor(*split_v2_op(vector, separator, maxsplit=maxsplit))
+            return _rows(parts)
+
+        _require_result_type(result_type)
+        ragged = _of_each(texts, split)
+        return ragged if result_type == "RaggedTensor" else ragged.to_sparse()
+
+
+def _of_each(texts: Any, split: Callable[[Tensor], RaggedTensor]) -> RaggedTensor:
+    """What ``split`` makes of a vector of strings, in the place of each string of ``texts``."""
+    rows = texts
+    if isinstance(texts, Tensor):
+        if texts.dims is None:
+            raise ValueError("The rank of the strings must be known.")
+        rows = RaggedTensor.from_tensor(texts, ragged_rank=len(texts.dims) - 1)
+    flat = rows.flat_values
+    rank = flat.get_shape().ndims
+    if rank is not None and rank > 1:
+        flat = RaggedTensor.from_tensor(flat, ragged_rank=rank - 1)
+        return rows.with_flat_values(flat.with_flat_values(split(flat.flat_values)))
+    return rows.with_flat_values(split(flat))
 
 
 def _in_form(parts: SparseTensor, result_type: str) -> Any:
     """The parts of strings as a SparseTensor or a RaggedTensor."""
-    if result_type == "SparseTensor":
-        return parts
-    if result_type != "RaggedTensor":
+    _require_result_type(result_type)
+    return parts if result_type == "SparseTensor" else _rows(parts)
+
+
+def _require_result_type(result_type: str) -> None:
+    if result_type not in ("SparseTensor", "RaggedTensor"):
         raise ValueError(
             f"result_type must be 'SparseTensor' or 'RaggedTensor', not {result_type!r}"
         )
+
+
+def _rows(parts: SparseTensor) -> RaggedTensor:
     rows = parts.indices[:, 0]
     return RaggedTensor.from_value_rowids(parts.values, rows, parts.dense_shape[0], validate=False)
 
 
 def string_bytes_split(input: Any, name: str | None = None) -> Any:  # noqa: A002
-    """The bytes of each string, as strings of one byte: a ragged tensor.
+    """The bytes of each string, as strings of one byte: a ragged tensor with a dimension more.
 
     Example:
         >>> tf.strings.bytes_split(["ab", "c"])  # [["a", "b"], ["c"]]
     """
+
+    def split(vector: Tensor) -> RaggedTensor:
+        return _rows(SparseTensor(*split_op(vector, "", skip_empty=False)))
+
     with name_scope(name, "StringsByteSplit", []):
-        texts = convert_to_tensor(input, string)
-        if texts.dims is None or len(texts.dims) > 1:
-            raise ValueError(f"bytes_split takes a string or a vector of them, not {texts.shape}")
-        is_single = not texts.dims
-        parts = split_op(reshape(texts, [-1]), "", skip_empty=False)
-        rows = _in_form(SparseTensor(*parts), "RaggedTensor")
-        return rows.values if is_single else rows
+        texts = input if isinstance(input, RaggedTensor) else convert_to_tensor(input, string)
+        if isinstance(texts, Tensor) and texts.dims == ():
+            return split(reshape(texts, [1])).values
+        if isinstance(texts, Tensor) and texts.dims is not None and len(texts.dims) == 1:
+            return split(texts)
+        return _of_each(texts, split)
 
 
 def reduce_join(
