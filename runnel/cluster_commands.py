@@ -5,19 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import click
 
 from runnel.distributed.cluster_spec import ClusterSpec
+from runnel.distributed.termination import DRAIN_SECONDS, ToldToEnd, told_to_end
 from runnel.graph import errors
 from runnel.graph.permitted_files import VARIABLE
 from runnel.launch.job_folder import job_environment
-
-_DRAIN_SECONDS = 30.0
 
 
 @click.command()
@@ -38,7 +37,7 @@ _DRAIN_SECONDS = 30.0
 @click.option(
     "--drain",
     type=float,
-    default=_DRAIN_SECONDS,
+    default=DRAIN_SECONDS,
     show_default=True,
     help="Seconds that running steps are given when the task is told to end (SIGTERM).",
 )
@@ -62,20 +61,17 @@ def server(
         os.environ[VARIABLE] = os.path.realpath(files)
     if insecure:
         os.environ["RUNNEL_INSECURE"] = "1"
-    from runnel.distributed.memory_limit import MemoryLimit
     from runnel.distributed.server import Server
 
     try:
         running = Server(spec, job, task)
     except (ValueError, errors.OpError) as error:
         raise click.ClickException(str(error)) from error
-    told = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: told.set())
-    click.echo(f"{running.task} is at {running.target}")
     try:
-        with MemoryLimit() as memory:
-            while not told.wait(1.0):
-                memory.refresh()
+        with told_to_end():
+            click.echo(f"{running.task} is at {running.target}")
+            running.serve()
+    except ToldToEnd:
         click.echo(f"{running.task} is ending: running steps have {drain:g} s")
         running.drain(drain)
     except KeyboardInterrupt:
@@ -134,19 +130,20 @@ _OF_JOB = click.option(
 @_OF_CLUSTER
 @_OF_JOB
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
+@click.option(
+    "--patience", default=5.0, show_default=True, help="Seconds that each task has to answer."
+)
 def status(
-    addresses: tuple[str, ...], cluster_file: str | None, job_folder: str | None, as_json: bool
+    addresses: tuple[str, ...],
+    cluster_file: str | None,
+    job_folder: str | None,
+    as_json: bool,
+    patience: float,
 ) -> None:
     """Show tasks, incarnations, sessions, running steps and what each waits for."""
-    addresses = tuple(_asked(addresses, cluster_file, job_folder).values())
-    from runnel.distributed.remote import status as ask
-
-    found: list[dict[str, Any]] = []
-    for address in addresses:
-        try:
-            found.append(json.loads(ask(address)))
-        except errors.OpError as error:
-            found.append({"address": address, "error": error.message})
+    asked = _asked(addresses, cluster_file, job_folder)
+    with ThreadPoolExecutor(len(asked)) as pool:
+        found = list(pool.map(lambda task: _answer(task, asked[task], patience), asked))
     if as_json:
         click.echo(json.dumps(found, indent=2))
     else:
@@ -154,6 +151,17 @@ def status(
             _show(task)
     if any("error" in task for task in found):
         raise SystemExit(1)
+
+
+def _answer(task: str, address: str, patience: float) -> dict[str, Any]:
+    """What a task tells of itself, or that it does not."""
+    from runnel.distributed.client_calls import status as ask
+
+    try:
+        answer: dict[str, Any] = json.loads(ask(address, patience))
+        return answer
+    except errors.OpError as error:
+        return {"task": task, "address": address, "error": f"it does not answer: {error.message}"}
 
 
 @cluster.command()
@@ -237,7 +245,7 @@ def _asked(
 
 def _show(task: dict[str, Any]) -> None:
     if "error" in task:
-        click.echo(f"{task['address']}: {task['error']}")
+        click.echo(f"{task['task']} at {task['address']}: {task['error']}")
         return
     click.echo(f"{task['task']} at {task['address']}, incarnation {task['incarnation']}")
     sessions, connections = task["sessions"], task["connections"]
@@ -247,7 +255,10 @@ def _show(task: dict[str, Any]) -> None:
     for master in task["masters"]:
         for step in master["steps"]:
             tasks = ", ".join(step["waits_for_parts_on"]) or "its own part"
-            click.echo(f"  step {step['step']} of session {master['session']} waits for {tasks}")
+            click.echo(
+                f"  step {step['step']} of session {master['session']}, {step['seconds']:.1f} s: "
+                f"waits for {tasks}"
+            )
             _show_waits(step)
     for session in sessions:
         for step in session["steps"]:
@@ -257,4 +268,7 @@ def _show(task: dict[str, Any]) -> None:
 
 def _show_waits(step: dict[str, Any]) -> None:
     for waits in step["waits_for"]:
-        click.echo(f"    waits for {waits['op']} ({waits['type']}), made at {waits['line']}")
+        click.echo(
+            f"    waits for {waits['op']} ({waits['type']}) since {waits['seconds']:.1f} s ago, "
+            f"made at {waits['line']}"
+        )

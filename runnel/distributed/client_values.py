@@ -19,6 +19,7 @@ FAILURE = "runnel-failure-bin"
 MOST_METADATA = 1 << 16
 """The bytes of metadata that a client must be ready to take."""
 _MOST_BYTES = (1 << 31) - (1 << 20)  # what protocol buffers allow, less what describes the values
+_LENGTH_BYTES = 2  # a string's tag and length, at least
 _MOST_MESSAGE = 1 << 14
 _MOST_LINES = 16
 
@@ -39,7 +40,7 @@ def to_message(value: Any, message: Any) -> None:
 
 def require_one_message(values: Iterable[Any]) -> None:
     """An error when ``values`` are too large to be sent together."""
-    total = sum(np.asarray(value).nbytes for value in values)
+    total = sum(_size(np.asarray(value)) for value in values)
     if total >= _MOST_BYTES:
         raise errors.ResourceExhaustedError(
             None,
@@ -47,6 +48,14 @@ def require_one_message(values: Iterable[Any]) -> None:
             f"The values of one call take {total} bytes, but a message of a client's session holds "
             "less than 2 GiB. Keep large values in variables, or feed and fetch them in slices",
         )
+
+
+def _size(array: Any) -> int:
+    """The bytes of an array in a message, about."""
+    if array.dtype.kind != "O":
+        return int(array.nbytes)
+    texts = [t.encode() if isinstance(t, str) else t for t in array.reshape(-1)]
+    return sum(_LENGTH_BYTES + len(text) for text in texts if hasattr(text, "__len__"))
 
 
 def from_message(message: Any) -> Any:

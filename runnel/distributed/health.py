@@ -6,10 +6,17 @@ off, says nothing: it is asked, and lost when it has not answered for as long as
 
 from __future__ import annotations
 
+import os
 from typing import Literal
 
 DEADLINE_SECONDS = 10.0
 """For how long a task may be silent; ``RUNNEL_HEARTBEAT_SECONDS`` sets another time."""
+
+
+def deadline_from_environment() -> float:
+    """For how many seconds this process lets another be silent."""
+    return float(os.environ.get("RUNNEL_HEARTBEAT_SECONDS") or DEADLINE_SECONDS)
+
 
 Verdict = Literal["well", "ask", "lost"]
 

@@ -20,7 +20,7 @@ from runnel.distributed import wire
 from runnel.distributed.messages import PartEnded
 from runnel.distributed.protocol.worker_pb2 import Envelope, Register
 from runnel.distributed.session_tasks import SessionTasks
-from runnel.distributed.step_parts import ClusterPlan, ClusterStep, StepPart
+from runnel.distributed.step_parts import ClusterPlan, ClusterStep, StepPart, lost_error
 from runnel.distributed.step_rendezvous import task_of
 from runnel.graph import errors
 from runnel.graph.device_set import DeviceSet, LogicalDevice
@@ -31,6 +31,7 @@ from runnel.passes.placement.part_graph import part_graph
 from runnel.passes.placement.partition import partition
 from runnel.passes.program.prune import prune
 from runnel.runtime.devices.session_devices import SessionDevices
+from runnel.runtime.session import settings
 from runnel.runtime.session.options import SessionOptions
 from runnel.runtime.session.partial_run import PartialRun
 
@@ -154,14 +155,24 @@ class MasterSession:
                 optimizer=self._options.optimizer,
                 raises=self._options.raises,
                 precision=wire.enum_of(self._options.precision or precision),
+                tensor_float_32=(
+                    settings.current.tensor_float_32
+                    if self._options.tensor_float_32 is None
+                    else self._options.tensor_float_32
+                ),
                 peers={t: a for t, a in self.addresses.items() if t in found.parts},
             )
             parts.append(StepPart(number, task, tuple(written.feeds), tuple(written.fetches)))
             envelope = Envelope()
             envelope.register.CopyFrom(message)
-            self._tell_task(task, envelope)
+            try:
+                self._tell_task(task, envelope)
+            except (errors.UnavailableError, errors.AbortedError) as error:
+                where = {node.op: device for node, device in device_of.items()}
+                raise lost_error(task, error, where) from error
         values = [program.feeds[tensor] for tensor in feeds]
-        plan = ClusterPlan(self, parts, feeds, values, program.fetches, fetches, device_of)
+        build = fetches, targets, feeds, frozenset(done)
+        plan = ClusterPlan(self, parts, feeds, values, program.fetches, fetches, device_of, build)
         # Whatever ends a plan's life, on whichever thread, only notes it.
         weakref.finalize(plan, self._discarded.extend, [(p.task, p.number) for p in parts])
         return plan

@@ -54,6 +54,8 @@ class HostedPart:
         self._plan: StepPlan | None = None
         self.seconds = 1.0
         """How long a run takes, about, without its waiting; it is not known at first."""
+        self.holds_thread = True
+        """Whether an operation of it may wait on its thread; known when it has been prepared."""
 
     def plan(self) -> StepPlan:
         """What runs it."""
@@ -80,6 +82,7 @@ class HostedPart:
             raise errors.InvalidArgumentError(
                 None, None, f"A part of a step cannot be read: {error}"
             ) from error
+        self.holds_thread = any(op.op_def.holds_thread for op in graph.get_operations())
         return StepPlan(
             fetches,
             [
@@ -94,7 +97,7 @@ class HostedPart:
             message.optimizer,
             raises=message.raises,
             precision=as_dtype(message.precision) if message.precision else None,
-            tensor_float_32=settings.current.tensor_float_32,
+            tensor_float_32=_allows_tensor_float_32(message),
         )
 
 
@@ -104,6 +107,7 @@ def function_planner(
     """Prepares the functions of datasets here, as ``message`` says parts are prepared."""
     jit, optimizer, raises = message.jit, message.optimizer, message.raises
     precision = as_dtype(message.precision) if message.precision else None
+    tensor_float_32 = _allows_tensor_float_32(message)
 
     def plan(fetches: list[Tensor], targets: list[Operation], feeds: list[Tensor]) -> StepPlan:
         return StepPlan(
@@ -116,10 +120,17 @@ def function_planner(
             optimizer,
             raises=raises,
             precision=precision,
-            tensor_float_32=settings.current.tensor_float_32,
+            tensor_float_32=tensor_float_32,
         )
 
     return plan
+
+
+def _allows_tensor_float_32(message: Register) -> bool:
+    """What the session says, or this process."""
+    if message.HasField("tensor_float_32"):
+        return message.tensor_float_32
+    return settings.current.tensor_float_32
 
 
 @dataclass(slots=True)
@@ -179,6 +190,7 @@ class PartRun:
             with self._lock:
                 self._roused = False
             if self._advance():
+                self._let_go()
                 self._spent += time.perf_counter() - begun
                 self._part.seconds += (self._spent - self._part.seconds) / 4
                 if self._spent < self._part.seconds:
@@ -191,6 +203,11 @@ class PartRun:
                     self._spent += time.perf_counter() - begun
                     break
         self._host.parked()
+
+    def _let_go(self) -> None:
+        """Forgets the values of the run, which has ended: nothing but this keeps them."""
+        self.context.on_arrival = None  # it leads here
+        self._feeds, self._steps = (), None
 
     def _advance(self) -> bool:
         """True when the part has ended."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import secrets
 import socket
 import sys
@@ -23,6 +24,7 @@ from runnel.distributed.health import Pulse
 from runnel.distributed.messages import Message
 from runnel.distributed.protocol.worker_pb2 import Device, Envelope, Hello
 from runnel.distributed.security import Security, split_address
+from runnel.distributed.transport.backlog import Backlog
 from runnel.distributed.transport.connection import Channel, Connection
 from runnel.distributed.transport.in_process import channel_pair
 from runnel.distributed.transport.stream import (
@@ -103,10 +105,14 @@ class Peers:
     ) -> None:
         self.me = me
         self.deadline = deadline
+        self._uses_local_sockets = (
+            sys.platform == "linux" and os.environ.get("RUNNEL_TRANSPORT") != "tcp"
+        )
         self._security = security
         self._receive = receive
         self._told_lost = lost
         self._most_bytes = most_bytes
+        self.backlog = Backlog()
         # Guards the tables; never held while a task is dialled or greeted.
         self._lock = threading.Lock()
         self._channels: dict[str, Any] = {}
@@ -175,7 +181,7 @@ class Peers:
             return self._meet_here(other)
         connection, hello = self._met(self._stream_to(address), task)
         name = f"\0{hello.local_path}" if hello.local_path else ""
-        if name and hello.host == self.me.host and sys.platform == "linux":
+        if name and hello.host == self.me.host and self._uses_local_sockets:
             # Before the other side has taken this one up: it might use it, and find it closed.
             local = socket.socket(socket.AF_UNIX)
             try:
@@ -209,7 +215,7 @@ class Peers:
 
     def _met(self, stream: Stream, task: str) -> tuple[Connection, Hello]:
         """A connection that this side has made, after the other has said who it is."""
-        connection = Connection(stream, self._receive, self._lost, self._most_bytes)
+        connection = Connection(stream, self._receive, self._lost, self._most_bytes, self.backlog)
         connection.task = task
         try:
             nonce = secrets.token_bytes(16)
@@ -247,7 +253,7 @@ class Peers:
 
     def greet(self, stream: Stream) -> None:
         """Takes up a connection that another task has made."""
-        connection = Connection(stream, self._receive, self._lost, self._most_bytes)
+        connection = Connection(stream, self._receive, self._lost, self._most_bytes, self.backlog)
         try:
             hello = _hello(connection.read_first())
             nonce = secrets.token_bytes(16)
@@ -329,11 +335,8 @@ class Peers:
             verdict = pulse.tick(now, heard or channel.is_receiving)
             if verdict == "lost":
                 channel.close(f"nothing was heard of it for {self.deadline:g} s")
-            elif verdict == "ask":
-                question = Envelope()
-                question.ping.sent_ns = time.time_ns()
-                with contextlib.suppress(OpError):
-                    channel.send(question, wait=False)
+            elif verdict == "ask" or channel.is_receiving:
+                ping(channel)  # also to be heard: who is at work on a message answers none
 
     def listen_here(self, address: str) -> None:
         """Lets the other tasks of this process find this one without a network."""
@@ -356,6 +359,14 @@ class Peers:
         """Those that are open."""
         with self._lock:
             return list(self._all)
+
+
+def ping(channel: Any) -> None:
+    """Asks whether another task is there, and what time it is."""
+    question = Envelope()
+    question.ping.sent_ns = time.time_ns()
+    with contextlib.suppress(OpError):
+        channel.send(question, wait=False)
 
 
 def _unreachable(task: str, address: str, why: Exception) -> UnavailableError:

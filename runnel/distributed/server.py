@@ -16,7 +16,7 @@ from typing import Any
 
 from runnel.distributed import wire
 from runnel.distributed.cluster_spec import ClusterSpec, task_name
-from runnel.distributed.health import DEADLINE_SECONDS
+from runnel.distributed.health import deadline_from_environment
 from runnel.distributed.master import MasterSession
 from runnel.distributed.memory_limit import MemoryLimit
 from runnel.distributed.messages import Message, PartEnded
@@ -25,6 +25,7 @@ from runnel.distributed.protocol.worker_pb2 import Envelope, Question
 from runnel.distributed.security import Security, is_loopback, split_address
 from runnel.distributed.server_def import ServerDef
 from runnel.distributed.status import status_of
+from runnel.distributed.termination import DRAIN_SECONDS, ToldToEnd, told_to_end
 from runnel.distributed.transport.listener import Listener
 from runnel.distributed.worker_host import WorkerHost
 from runnel.graph import errors
@@ -87,7 +88,7 @@ class Server:
             # Before XLA starts, which it does when its devices are listed.
             self._fabric = joined(self.task, leader, self.addresses, self._security, config)
         devices = _devices_of(self.task, config)
-        deadline = float(os.environ.get("RUNNEL_HEARTBEAT_SECONDS") or DEADLINE_SECONDS)
+        deadline = deadline_from_environment()
         most = int(os.environ.get("RUNNEL_MOST_MESSAGE_BYTES") or MOST_BYTES)
         me = TaskIdentity(self.task, tuple(devices))
         self.devices = DeviceSet([replace(d, incarnation=me.incarnation) for d in devices])
@@ -96,6 +97,7 @@ class Server:
             self.task,
             SessionDevices(self.devices, bool(config.allow_soft_placement)),
             self._ship,
+            self.peers.backlog,
         )
         self.host.join_cluster(leader, self._fabric)
         self.masters: dict[int, MasterSession] = {}
@@ -142,6 +144,19 @@ class Server:
 
     def join(self) -> None:
         """Waits until the server is stopped: for ever, in most programs.
+
+        A SIGTERM has the server end when its running steps have, unless the program handles it.
+        """
+        try:
+            with told_to_end():
+                self.serve()
+        except ToldToEnd:
+            logger.info("%s is ending: running steps have %g s", self.task, DRAIN_SECONDS)
+            self.drain(DRAIN_SECONDS)
+            self.stop()
+
+    def serve(self) -> None:
+        """Waits until the server is stopped.
 
         The process is then for this alone, and so is the memory that the machine has left.
         """
@@ -203,10 +218,16 @@ class Server:
         """Takes a message that is not for the worker; False if it is for it."""
         kind = envelope.WhichOneof("content")
         if kind == "ping":
-            if not envelope.ping.answers_ns:
+            now = time.time_ns()
+            if envelope.ping.answers_ns:
+                if envelope.ping.received_ns:
+                    ping = envelope.ping
+                    channel.clock.note(ping.answers_ns, ping.received_ns, ping.sent_ns, now)
+            else:
                 answer = Envelope()
-                answer.ping.sent_ns = time.time_ns()
+                answer.ping.received_ns = now
                 answer.ping.answers_ns = envelope.ping.sent_ns
+                answer.ping.sent_ns = time.time_ns()
                 with contextlib.suppress(errors.OpError):  # it is lost, and the reader sees it
                     channel.send(answer, wait=False)
         elif kind == "question":
@@ -300,6 +321,9 @@ class Server:
         interval = self.peers.deadline / 8
         while not self._ended.wait(interval):
             self.peers.tick()
+            service = self._service
+            if service is not None:
+                service.close_forsaken()
 
     # Clients --------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
+from runnel.distributed.client_session import ClientSession
 from runnel.distributed.client_values import (
     FAILURE,
     failure_bytes,
@@ -33,12 +34,10 @@ from runnel.distributed.security import Security
 from runnel.distributed.status import status_of
 from runnel.graph import errors
 from runnel.graph.graph import Graph
-from runnel.graph.import_graph_def import extend_graph
 from runnel.graph.operation import Operation, Tensor
 from runnel.runtime.schedule.tracing import StepTracer
 from runnel.runtime.session.feeds import check_feed
 from runnel.runtime.session.partial_run import PartialRun
-from runnel.runtime.session.session import Session
 from runnel.runtime.state import at_exit
 from runnel.threads import Threads
 
@@ -48,39 +47,8 @@ _MOST_DETAILS = 1000
 """Characters of an error's text in the status itself; the failure beside it has more."""
 _MOST_CALLS = 4096
 """Calls that may wait at once; each has a thread while it does."""
-_KEEPALIVE_MS = 5000
 _LEAST_PING_MS = 500
 """How often a client may ask whether the server lives; more often is taken for an attack."""
-
-
-class ClientSession:
-    """A client's session: its graph, and a session on this task's master."""
-
-    def __init__(self, server: Any, config: bytes, graph_def: bytes) -> None:
-        from tensorboard.compat.proto.config_pb2 import ConfigProto
-
-        self.graph = Graph()
-        # Held by who extends the graph.
-        self.extending = threading.Lock()
-        self.extend(graph_def)
-        self.session = Session(server.target, self.graph, ConfigProto.FromString(config))
-        self.callables: dict[int, Any] = {}
-        self.partial_runs: dict[int, PartialRun] = {}
-
-    def extend(self, graph_def: bytes) -> None:
-        """Adds operations; those that are there already may be inputs."""
-        from tensorboard.compat.proto.graph_pb2 import GraphDef
-
-        if not graph_def:
-            return
-        extend_graph(self.graph, GraphDef.FromString(graph_def))
-
-    @property
-    def version(self) -> int:
-        return len(self.graph.get_operations())
-
-    def close(self) -> None:
-        self.session.close()
 
 
 class ClientService:
@@ -93,14 +61,16 @@ class ClientService:
         self._folder = tempfile.mkdtemp(prefix="runnel-")  # for this user only
         self.path = os.path.join(self._folder, "clients")
         self._threads = Threads("runnel-client", _MOST_CALLS)
+        silence_ms = int(server.peers.deadline * 500)  # half of it passes before a ping, half after
         self._server = grpc.server(
             self._threads,
             interceptors=[_TokenCheck(security.token)] if security.token else [],
             options=[
                 ("grpc.max_receive_message_length", -1),
                 ("grpc.max_send_message_length", -1),
-                ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
-                ("grpc.keepalive_timeout_ms", _KEEPALIVE_MS),
+                ("grpc.keepalive_time_ms", silence_ms),
+                ("grpc.keepalive_timeout_ms", silence_ms),
+                ("grpc.http2.ping_timeout_ms", 2 * silence_ms),
                 ("grpc.keepalive_permit_without_calls", 1),
                 ("grpc.http2.max_pings_without_data", 0),
                 # gRPC's own limit, five minutes, would end the connection of a quiet client.
@@ -176,7 +146,20 @@ class ClientService:
                 f"{self._task.task} does not know this session: it was closed, or the task was "
                 "started anew. Make a new session",
             )
+        session.used_at = time.monotonic()
         return session
+
+    def close_forsaken(self) -> None:
+        """Closes the sessions of clients that have died before their end could be seen."""
+        now = time.monotonic()
+        for number, session in list(self._sessions.items()):
+            if session.is_forsaken(now):
+                self._end(number)
+
+    def _end(self, number: int) -> None:
+        session = self._sessions.pop(number, None)
+        if session is not None:
+            session.close()
 
     # Calls ----------------------------------------------------------------------------------
 
@@ -193,7 +176,7 @@ class ClientService:
         self._sessions[number] = session
         # The client may have given up while tasks were waited for: it cannot close the session.
         if not context.is_active():
-            self._close(messages.SessionRequest(session=number), context)
+            self._end(number)
         return messages.CreateSessionReply(session=number, graph_version=session.version)
 
     def _extend(self, request: Any, context: Any) -> Any:
@@ -299,15 +282,13 @@ class ClientService:
         return reply
 
     def _close(self, request: Any, context: Any) -> Any:
-        session = self._sessions.pop(request.session, None)
-        if session is not None:
-            session.close()
+        self._end(request.session)
         return messages.Empty()
 
     def _attach(self, request: Any, context: Any) -> Any:
         """Stays until the client goes, or the session is closed."""
         try:
-            self._session(request.session)
+            self._session(request.session).is_attached = True
         except errors.AbortedError as error:
             self._fail(context, error)
         gone = threading.Event()
@@ -315,7 +296,7 @@ class ClientService:
             yield messages.Empty()
             while not gone.wait(1.0) and request.session in self._sessions:
                 pass
-        self._close(request, context)
+        self._end(request.session)
 
     def _reset(self, request: Any, context: Any) -> Any:
         session = MasterSession(self._task, None)

@@ -39,7 +39,12 @@ def status_of(server: Any) -> str:
         {
             "session": f"{master.number:x}",
             "steps": [
-                {"step": number, "waits_for_parts_on": step.awaited(), **_of_context(step)}
+                {
+                    "step": number,
+                    "seconds": round(now - step.begun, 3),
+                    "waits_for_parts_on": step.awaited(),
+                    "waits_for": _waits(step.context),
+                }
                 for number, step in list(master.running.items())
             ],
         }
@@ -103,15 +108,14 @@ def _progress() -> dict[str, Any] | None:
     return {"step": record.step, "runs": record.runs, "at": record.step_at, "chief": record.chief}
 
 
-def _of_context(step: Any) -> dict[str, Any]:
-    return {"waits_for": _waits(step.context)}
-
-
 def _waits(context: Any) -> list[dict[str, Any]]:
-    """The operations that a step waits for, each with the user's line."""
+    """The operations that a step waits for, each with the user's line and for how long."""
     found = []
-    for waiter in list(context.outstanding or ()):
+    now = time.monotonic()
+    for waiter, since in list((context.outstanding or {}).items()):
         op = waiter.node.op
         site = op.creation_site()
-        found.append({"op": op.origin, "type": op.type, "line": site[-1] if site else ""})
+        line = site[-1] if site else ""
+        waited = round(now - since, 3)
+        found.append({"op": op.origin, "type": op.type, "line": line, "seconds": waited})
     return found

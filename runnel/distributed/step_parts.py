@@ -8,22 +8,28 @@ cannot be reached.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from runnel.distributed import wire
 from runnel.distributed.messages import PartEnded, RunPart
+from runnel.distributed.peers import ping
 from runnel.distributed.protocol.worker_pb2 import Envelope
+from runnel.distributed.step_rendezvous import task_of
 from runnel.graph import errors
 from runnel.graph.device_set import LogicalDevice
 from runnel.graph.operation import Operation, Tensor
 from runnel.passes.program.program import Node
+from runnel.passes.program.prune import prune
 from runnel.runtime.schedule.plan import own_values
+from runnel.runtime.schedule.task_transfers import route_key
 from runnel.runtime.state.step_context import StepContext
 
 if TYPE_CHECKING:
     from runnel.distributed.master import MasterSession
+    from runnel.runtime.report.explain_step import StepExplanation
 
 _GRACE_SECONDS = 2.0
 """For how long a failed step waits for its other parts to stop."""
@@ -39,6 +45,27 @@ class StepPart:
     gives: tuple[int, ...]
 
 
+def _by_this_clock(stats: bytes, ahead: int) -> bytes:
+    """What another task has observed, whose clock is ``ahead`` by so many nanoseconds."""
+    from tensorboard.compat.proto.step_stats_pb2 import StepStats
+
+    found = StepStats.FromString(stats)
+    for device in found.dev_stats:
+        for node in device.node_stats:
+            node.all_start_micros -= ahead // 1000
+    return bytes(found.SerializeToString())
+
+
+def lost_error(
+    task: str, error: errors.OpError, device_of: Mapping[Operation, LogicalDevice]
+) -> errors.OpError:
+    """``error`` with the task that is lost, and what a step needs it for: the last op there."""
+    there = [op for op, device in device_of.items() if task_of(device.name) == task]
+    found = type(error)(None, there[-1] if there else None, error.message)
+    found.task = task  # type: ignore[attr-defined]
+    return found
+
+
 class ClusterPlan:
     """A step of one signature, prepared on all its tasks."""
 
@@ -51,8 +78,11 @@ class ClusterPlan:
         fetch_numbers: Sequence[int],
         fetches: Sequence[Tensor],
         device_of: Mapping[Node, LogicalDevice],
+        build: tuple[Any, ...],
     ) -> None:
+        """``build`` is what the step was pruned to."""
         self.session = session
+        self._build = build
         own = session.server.task
         places = {tensor: i for i, tensor in enumerate(feeds)}
         self.remote = [(p, [places[t] for t in p.feeds]) for p in parts if p.task != own]
@@ -80,7 +110,32 @@ class ClusterPlan:
         return errors.InternalError(None, None, f"A device failed: {error}")
 
     def add_partition_graphs(self, run_metadata: Any) -> None:
-        """Parts have been sent; they are not kept."""
+        """Adds a graph for each device of any task that has something to run."""
+        from runnel.passes.placement.part_graph import add_device_graphs
+
+        program = prune(*self._build)
+        device_of = {node: self.device_of(node.op) for node in program.nodes}
+        add_device_graphs(program, device_of, self.session.devices.devices.host, run_metadata)
+
+    def explain(self, hlo: bool | str) -> StepExplanation:
+        """The part of this task as it runs, and which operations the parts of other tasks have."""
+        from runnel.runtime.report.explain_step import StepExplanation, explain_step, part_elsewhere
+
+        session = self.session
+        hosted = session.server.host.sessions.get(session.number)
+        own = StepExplanation(0, ())
+        if self.mine is not None and hosted is not None and self.mine[0].number in hosted.parts:
+            own = explain_step(hosted.parts[self.mine[0].number].plan(), hlo)
+        elsewhere: dict[str, list[str]] = {part.task: [] for part, _ in self.remote}
+        for op, device in self._device_of.items():
+            if task_of(device.name) in elsewhere:
+                elsewhere[task_of(device.name)].append(op.name)
+        parts = [part_elsewhere(task, names) for task, names in elsewhere.items()]
+        return replace(own, units=(*own.units, *parts))
+
+    def lost(self, task: str, error: errors.OpError) -> errors.OpError:
+        """The error of a step that needs a task which cannot be reached."""
+        return lost_error(task, error, self._device_of)
 
     def find(self, name: str) -> Operation | None:
         """The user's operation of a name."""
@@ -102,8 +157,10 @@ class ClusterStep:
         self._cause: errors.OpError | None = None
         self._consequence: errors.OpError | None = None
         self._number = 0
+        self.begun = time.time()
         self._here: Any = None
-        self.stats: list[bytes] = []
+        self.stats: list[tuple[str, bytes]] = []
+        self._arrivals: dict[str, int] = {}
 
     def run(self, feeds: list[Any]) -> dict[int, Any]:
         """What the parts give, by number."""
@@ -123,6 +180,8 @@ class ClusterStep:
                 session.server.host.end_here(self._here)
             session.end(self._number)
             context.rendezvous = None
+            # The error's frames have the step's values: they must not have the error as well.
+            self._cause = self._consequence = self._here = cause = None
 
     def _run(self, feeds: list[Any], oldest: int) -> dict[int, Any]:
         session, context, plan = self._session, self.context, self._plan
@@ -137,7 +196,16 @@ class ClusterStep:
                 raise errors.CancelledError(None, None, "The step was cancelled: it is over")
         for remote, remote_places in plan.remote:
             message = RunPart(session.number, remote.number, self._number, oldest, trace)
-            session.channel(remote.task).send(message, [feeds[i] for i in remote_places])
+            if trace:  # answered before the part ends: what comes in order is read in order
+                ping(session.channels[remote.task])
+            given = [feeds[i] for i in remote_places]
+            if trace and given:
+                route = route_key(session.server.host.task, remote.task, "feeds")
+                context.observer.departed(route, time.perf_counter_ns(), given)
+            try:
+                session.channel(remote.task).send(message, given)
+            except (errors.UnavailableError, errors.AbortedError) as error:
+                raise plan.lost(remote.task, error) from error
         if mine is not None:
             found = session.server.host.run_here(self._here, [feeds[i] for i in places], context)
             self._values.update(zip(part.gives, found, strict=True))
@@ -153,8 +221,12 @@ class ClusterStep:
         return not self._unended or self._cause is not None
 
     def _add_stats(self) -> None:
-        for stats in self.stats:
-            self.context.observer.add_stats(stats)
+        if self._here is not None:
+            self.context.observer.came(self._here.rendezvous.arrivals)
+        self.context.observer.came(self._arrivals)
+        for task, stats in self.stats:
+            ahead = self._session.channels[task].clock.nanoseconds
+            self.context.observer.add_stats(_by_this_clock(stats, ahead))
 
     def awaited(self) -> list[str]:
         """The tasks whose parts have not ended."""
@@ -174,7 +246,9 @@ class ClusterStep:
             else:
                 self._values.update(zip(part.gives, values, strict=True))
                 if message.stats:
-                    self.stats.append(message.stats)
+                    route = route_key(part.task, self._session.server.host.task, "fetches")
+                    self._arrivals[route] = time.perf_counter_ns()
+                    self.stats.append((part.task, message.stats))
             # Last: the caller's thread looks at this without the lock, and goes on.
             del self._unended[message.part]
 
@@ -184,7 +258,7 @@ class ClusterStep:
             lost = [n for n, part in self._unended.items() if part.task == task]
             if not lost:
                 return
-            self._note(error, False)
+            self._note(self._plan.lost(task, error), False)
             for number in lost:  # last, as above
                 del self._unended[number]
         self.rouse()

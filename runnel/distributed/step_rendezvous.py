@@ -6,13 +6,14 @@ turns to something else than sending, or waits, or ends.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 from runnel.distributed.messages import Bundle
 from runnel.graph.device import DeviceSpec, parsed_device
-from runnel.queues.rendezvous import Rendezvous
+from runnel.queues.rendezvous import DEAD, Rendezvous
 
 Ship = Callable[[str, Bundle, list[Any]], None]
 """Sends a bundle with its values to the task of a name."""
@@ -29,6 +30,10 @@ class StepRendezvous(Rendezvous):
         self._ship = ship
         self._leaving: dict[str, list[tuple[str, Any]]] = {}
         self._bundles = 0
+        self.observer: Any = None
+        """A :class:`StepTracer`, if the step is traced."""
+        self.arrivals: dict[str, int] = {}
+        """When what has come was put here: it may come before the step is known to be traced."""
 
     def send(self, key: str, value: Any, to: str) -> None:
         task = task_of(to)
@@ -38,6 +43,10 @@ class StepRendezvous(Rendezvous):
         if self.error is not None:
             raise self.error
         self._leaving.setdefault(task, []).append((key, value))
+
+    def put(self, key: str, sent: Any) -> None:
+        self.arrivals[key] = time.perf_counter_ns()
+        super().put(key, sent)
 
     def flush(self) -> None:
         if not self._leaving:
@@ -54,6 +63,11 @@ class StepRendezvous(Rendezvous):
     def _bundled(self, values: list[tuple[str, Any]]) -> tuple[Bundle, list[Any]]:
         keys: list[tuple[str, int]] = []
         flat: list[Any] = []
+        if self.observer is not None:
+            for key, value in values:
+                if value is not DEAD:
+                    gone = value if type(value) is tuple else (value,)
+                    self.observer.departed(key, time.perf_counter_ns(), gone)
         for key, value in values:
             if type(value) is tuple:
                 keys.append((key, len(value)))

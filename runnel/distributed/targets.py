@@ -30,7 +30,7 @@ def reset_target(target: str, containers: Sequence[str], config: Any) -> None:
     address = target.partition("://")[2]
     server = server_at(address)
     if server is None:
-        from runnel.distributed.remote import reset
+        from runnel.distributed.client_calls import reset
 
         reset(address, containers, config)
         return

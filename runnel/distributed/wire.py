@@ -18,6 +18,7 @@ from runnel.queues.rendezvous import DEAD
 
 ALIGNMENT = 64
 MOST_DIMENSIONS = 64
+_LONGEST_STRING = (1 << 32) - 1
 
 _enums: dict[np.dtype, int] = {}
 _types: dict[int, np.dtype] = {}
@@ -148,6 +149,14 @@ def _strings(array: np.ndarray) -> bytes:
                 f"A {type(text).__name__} cannot go from one task to another: only the task that "
                 "made it knows what it means. Place what uses it on that task",
             )
+    longest = max(map(len, texts), default=0)
+    if longest > _LONGEST_STRING:
+        raise errors.ResourceExhaustedError(
+            None,
+            None,
+            f"A string of {longest} bytes cannot go from one task to another: it has to be shorter "
+            "than 4 GiB. Split it, or send it as a tensor of tf.uint8",
+        )
     lengths = struct.pack(f"<{len(texts)}I", *map(len, texts))
     return b"".join([lengths, *texts])
 

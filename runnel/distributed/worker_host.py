@@ -1,13 +1,14 @@
 """What is around a worker: its state, its plans, and the threads that run its steps.
 
-A part that has been seen to take little time runs on the thread that got the message, or that
-brought what it was waiting for; another on a thread of the pool.
+A part that has been seen to take little time, and never waits on its thread, runs on the thread
+that got the message, or that brought what it was waiting for; another on a thread of the pool.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from runnel.distributed import wire
 from runnel.distributed.messages import Bundle, Message, PartEnded, RunPart
 from runnel.distributed.part_run import HostedPart, HostedSession, PartRun, function_planner
 from runnel.distributed.step_rendezvous import Ship, StepRendezvous
+from runnel.distributed.transport.backlog import Backlog
 from runnel.distributed.worker import (
     Discard,
     Drop,
@@ -32,6 +34,7 @@ from runnel.graph import errors
 from runnel.queues.collective import Collectives
 from runnel.queues.joint_calls import Fabric
 from runnel.runtime.devices.session_devices import SessionDevices
+from runnel.runtime.schedule.task_transfers import route_key
 from runnel.runtime.schedule.tracing import StepTracer
 from runnel.runtime.session.subgraphs import Subgraphs
 from runnel.runtime.state import at_exit
@@ -55,6 +58,7 @@ class WorkerHost:
         task: str,
         devices: SessionDevices,
         ship: Callable[..., None],
+        backlog: Backlog,
     ) -> None:
         """``ship(task, address, message, values, wait)`` sends to a task of a name.
 
@@ -64,6 +68,7 @@ class WorkerHost:
         self.devices = devices
         self.state = TaskState()
         self._ship_to = ship
+        self._backlog = backlog
         self._worker = Worker(task, self._rendezvous)
         # Held while the state machine takes an event; never while a part runs or something is sent.
         self._lock = threading.Lock()
@@ -99,12 +104,23 @@ class WorkerHost:
                 self._perform(instructions, wait=False)
             while roused:
                 run = roused.pop()
-                if run.part.seconds < INLINE_SECONDS:
+                if self._runs_inline(run.part):
                     run.drive()
                 else:
                     self.threads.run(run.drive)
         finally:
             self._reading.roused = None
+
+    def _runs_inline(self, part: HostedPart) -> bool:
+        """True when a part may run on a thread that reads, and must not wait to send.
+
+        While readers are slow it may not: what it sends would pile up here. A thread of the pool
+        is held up by them. Nor may a part that waits on its thread: what it waits for may be in
+        the next message.
+        """
+        return (
+            part.seconds < INLINE_SECONDS and not part.holds_thread and not self._backlog.is_large
+        )
 
     def deliver(self, peer: Any, message: Bundle, values: Sequence[Any]) -> None:
         """Values for a step of this task's own master, which runs on its caller's thread."""
@@ -168,8 +184,13 @@ class WorkerHost:
             cause = step.rendezvous.error
             follows = context.cancelled is not None or (cause is not None and error is not cause)
             failure = wire.failure_of(error, self.task, follows)
+            _let_go(error)
         stats = b""
         if context.observer is not None:
+            if values:
+                route = route_key(self.task, getattr(step.master, "task", ""), "fetches")
+                context.observer.departed(route, time.perf_counter_ns(), values)
+            context.observer.came(step.rendezvous.arrivals)  # type: ignore[attr-defined]
             stats = _written(context.observer)
         context.steps.end(context)
         with self._lock:
@@ -251,12 +272,16 @@ class WorkerHost:
         context = session.steps.begin(None, None)
         context.rendezvous = step.rendezvous
         if instruction.trace:
-            context.observer = StepTracer(lambda op: part.plan().device_of(op))
+            tracer = StepTracer(lambda op: part.plan().device_of(op))
+            context.observer = step.rendezvous.observer = tracer  # type: ignore[attr-defined]
+            if instruction.feeds:
+                route = route_key(getattr(step.master, "task", ""), self.task, "feeds")
+                tracer.came({route: time.perf_counter_ns()})
         run = PartRun(self, step, part, context, instruction.feeds)
         self.runs[step] = run
         context.on_arrival = run.roused
         roused = getattr(self._reading, "roused", None)
-        if part.seconds < INLINE_SECONDS and roused is not None:
+        if roused is not None and self._runs_inline(part):
             run.drive()
         else:
             self.threads.run(run.drive)
@@ -297,6 +322,7 @@ class WorkerHost:
         if session is None or part is None:
             raise errors.CancelledError(None, None, "The step was cancelled: its session is closed")
         context.rendezvous = step.rendezvous
+        step.rendezvous.observer = context.observer  # type: ignore[attr-defined]
         context.steps.subgraphs = session.steps.subgraphs
         context.steps.destination = session.steps.destination
         session.steps.adopt(context)
@@ -352,11 +378,19 @@ class WorkerHost:
         self.threads.close()
 
 
+def _let_go(error: BaseException) -> None:
+    """Has an error forget its frames: they have the step's values, and the step has the error."""
+    found: BaseException | None = error
+    while found is not None and found.__traceback__ is not None:  # causes may lead to each other
+        found.__traceback__ = None
+        found = found.__cause__ or found.__context__
+
+
 def _written(tracer: StepTracer) -> bytes:
     from tensorboard.compat.proto.config_pb2 import RunMetadata
 
     metadata = RunMetadata()
-    tracer.fill(metadata)
+    tracer.fill_part(metadata)
     return metadata.step_stats.SerializeToString()
 
 

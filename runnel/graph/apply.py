@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from runnel.graph import registry
-from runnel.graph.conversion import convert_to_tensor, existing_tensor, is_plain
+from runnel.graph.conversion import (
+    constant_of,
+    convert_to_tensor,
+    existing_tensor,
+    is_plain,
+)
 from runnel.graph.creation_site import capture_site
 from runnel.graph.dtypes import DType
 from runnel.graph.graph import Graph, get_default_graph
@@ -22,7 +27,7 @@ def apply_op(op_def: OpDef, inputs: Sequence[Any], attrs: dict[str, Any], name: 
     with one entry for each; with none, the operation itself.
     """
     graph = get_default_graph()
-    if not op_def.has_list_inputs and len(inputs) == len(op_def.inputs):
+    if len(inputs) == op_def.fixed_arity:
         op = _apply_to_tensors(graph, op_def, inputs, attrs, name)
         if op is not None:
             return op.outputs[0] if op_def.has_single_output else group_outputs(op)
@@ -44,6 +49,8 @@ def _apply_to_tensors(
     numbers = []
     for tensor in inputs:
         if type(tensor) is not Tensor:
+            if type(tensor) in _PYTHON_VALUES:
+                return None
             existing = [existing_tensor(value) for value in inputs]
             if None in existing:
                 return None
@@ -51,10 +58,12 @@ def _apply_to_tensors(
         if tensor.op.graph is not graph:
             return None
         numbers.append(tensor.dtype.as_datatype_enum)
-    if attrs and not all([type(value) in _FEW_VALUES for value in attrs.values()]):
-        inferred = _infer_attrs(op_def, inputs, attrs)
+    for value in attrs.values():
+        if type(value) not in _FEW_VALUES:
+            inferred = _infer_attrs(op_def, inputs, attrs)
+            break
     else:
-        key = (*numbers, *attrs.items())
+        key = (*numbers, *attrs.items()) if attrs else tuple(numbers)
         try:
             inferred = op_def.inferred[key]
         except KeyError:
@@ -64,6 +73,10 @@ def _apply_to_tensors(
     complete, types = inferred
     return graph.add_op(op_def, inputs, complete, types, name, 5)
 
+
+# What becomes a constant if it becomes a tensor at all.
+_TENSOR = frozenset({Tensor})
+_PYTHON_VALUES = frozenset({int, float, bool, list, tuple, str, bytes})
 
 # Attributes of these types have so few values that what follows from them is kept.
 _FEW_VALUES = frozenset({bool, DType})
@@ -132,12 +145,12 @@ def _apply_general(
     # Constants made of Python values are named "<op>/<argument>", as TensorFlow names them.
     if name is not None and name.endswith("/"):
         scope_name = name
-    elif all([type(v) is Tensor for v in inputs]):
+    elif _TENSOR.issuperset(map(type, inputs)):
         scope_name = ""
     else:
         with graph._lock:
             scope_name = graph.unique_name(name or op_def.name) + "/"
-    scopes = graph._scopes
+    scopes = graph._thread.state
     outer = scopes.name, scopes.site
     if scope_name:
         scopes.name = scope_name[:-1]
@@ -165,9 +178,14 @@ def _convert_plain(op_def: OpDef, inputs: Sequence[Any], attrs: dict[str, Any]) 
             wanted = argument.dtype
             if wanted is None and attr is not None:
                 wanted = types.get(attr) or attrs.get(attr)
-            if not is_plain(value) or (wanted is not None and type(wanted) is not DType):
+            given = wanted is None or type(wanted) is DType
+            if not is_plain(value) or not given or argument.is_ref:
                 return inputs if not converted else [*converted, *inputs[len(converted) :]]
-            value = _convert_one(op_def, argument, value, wanted)
+            try:
+                hint = op_def.defaults.get(attr) if wanted is None and attr is not None else None
+                value = constant_of(value, wanted, hint, argument.name)
+            except (TypeError, ValueError):
+                value = _convert_one(op_def, argument, value, wanted)  # explains the mistake
         converted.append(value)
         if attr is not None:
             types.setdefault(attr, value.dtype._base)

@@ -99,7 +99,8 @@ def constant_value_as_dims(tensor: Tensor) -> Dims:
 def _partial_shape(tensor: Tensor, depth: int) -> Dims:
     value = _evaluate(tensor, depth)
     if value is not None:
-        return tuple(None if d < 0 else int(d) for d in np.atleast_1d(value).tolist())
+        listed = value.tolist() if value.ndim == 1 else np.ravel(value).tolist()
+        return tuple([None if d < 0 else int(d) for d in listed])
     op = tensor.op
     if depth == 0:
         return None

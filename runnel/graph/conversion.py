@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from runnel.graph import dtypes
 from runnel.graph.dtypes import DType, as_dtype
 from runnel.graph.graph import get_default_graph
 from runnel.graph.operation import Operation, Tensor
-from runnel.graph.registry import get_op_def
+from runnel.graph.registry import OpDef, get_op_def
 from runnel.graph.shapes import Dimension, Dims, TensorShape, as_dims, format_dims, num_elements
 
 ConversionFunction = Callable[..., Any]
@@ -67,7 +68,7 @@ def convert_to_tensor(
         return value
     hint = dtype_hint if dtype_hint is not None else preferred_dtype
     if is_plain(value):
-        return _constant_of(value, dtype, hint, name)
+        return constant_of(value, dtype, hint, name)
     kind = type(value)
     conversions = _conversions_of.get(kind)
     if conversions is None:
@@ -86,10 +87,10 @@ def convert_to_tensor(
             return tensor
     if isinstance(value, Operation):
         raise TypeError(f"{value!r} is an operation, not a value; use one of its outputs.")
-    return _constant_of(value, dtype, hint, name)
+    return constant_of(value, dtype, hint, name)
 
 
-def _constant_of(value: Any, dtype: DType | None, hint: Any, name: str | None) -> Tensor:
+def constant_of(value: Any, dtype: DType | None, hint: Any, name: str | None) -> Tensor:
     """A constant of ``dtype``, else of the type hinted at if the value fits it."""
     if dtype is not None:
         return constant_tensor(value, dtype.base_dtype, None, name)
@@ -102,14 +103,17 @@ def _constant_of(value: Any, dtype: DType | None, hint: Any, name: str | None) -
 
 
 _NUMBERS = frozenset({int, float, bool})
+_INTEGER = frozenset({int})
 
 
 def is_plain(value: Any) -> bool:
     """True for a Python number, or a short flat list of them: what no conversion is about."""
     kind = type(value)
-    if kind is list or kind is tuple:
-        return len(value) <= 8 and all([type(item) in _NUMBERS for item in value])
-    return kind in _NUMBERS
+    if kind in _NUMBERS:
+        return True
+    if kind is not list and kind is not tuple:
+        return False
+    return len(value) <= 8 and _NUMBERS.issuperset(map(type, value))
 
 
 def make_array(value: Any, dtype: DType | None, shape: Any = None) -> np.ndarray:
@@ -122,8 +126,14 @@ def make_array(value: Any, dtype: DType | None, shape: Any = None) -> np.ndarray
         value = _shape_values(value)
         dtype = dtype or dtypes.int32
     kind = type(value)
-    if dtype is not None and dtype.np_dtype != object:
-        if kind is list and dtype.is_integer and all([type(item) is int for item in value]):
+    if dtype is None:
+        if kind is list and value and _INTEGER.issuperset(map(type, value)):
+            try:
+                return np.array(value, np.int32)
+            except OverflowError:
+                pass  # it takes 64 bits, as below
+    elif not dtype.np_dtype.hasobject:
+        if kind is list and dtype.is_integer and _INTEGER.issuperset(map(type, value)):
             try:
                 return np.array(value, dtype.np_dtype)
             except OverflowError as error:
@@ -277,8 +287,13 @@ def constant_tensor(
     wanted = dtype or as_dtype(array.dtype)
     graph = get_default_graph()
     attrs = {"value": array, "dtype": wanted}
-    op = graph.add_op(get_op_def("Const"), (), attrs, (wanted,), name or "Const", dims=array.shape)
+    op = graph.add_op(_const_op(), (), attrs, (wanted,), name or "Const", 3, array.shape)
     return op.outputs[0]
+
+
+@cache
+def _const_op() -> OpDef:
+    return get_op_def("Const")
 
 
 def _fill_shape(array: np.ndarray, partial: Dims) -> np.ndarray:

@@ -10,7 +10,9 @@ from runnel.graph.operation import Operation, Tensor
 class ElementLookup:
     """The part of a graph that finds its elements."""
 
-    _by_name: dict[str, Operation]
+    @property
+    def _by_name(self) -> dict[str, Operation]:
+        raise NotImplementedError
 
     def get_operation_by_name(self, name: str) -> Operation:
         """The operation of that name, or a KeyError."""

@@ -35,10 +35,11 @@ class Graph(Attachments, GraphScopes, CollectionStore):
 
     def __init__(self) -> None:
         super().__init__()
-        # Guards _ops, _by_name and _names_in_use against concurrent builders.
+        # Guards _ops, _names_in_use and the indices of _ops against concurrent builders.
         self._lock = threading.RLock()
         self._ops: list[Operation] = []
-        self._by_name: dict[str, Operation] = {}
+        self._names: dict[str, Operation] = {}
+        self._names_indexed = 0
         self._names_in_use: dict[str, int] = {}
         self._finalized = False
         self._unfeedable: set[Tensor] = set()
@@ -108,20 +109,22 @@ class Graph(Attachments, GraphScopes, CollectionStore):
 
         ``dims`` is the shape of its one output, where the caller knows it.
         """
-        scopes = self._scopes
+        scopes = self._thread.state
         if self._finalized:
             self._check_not_finalized()
-        with self._lock:
+        site = scopes.site
+        if site is None:
+            site = capture_site(site_depth)
+        lock = self._lock
+        lock.acquire()  # a `with` statement would take twice the time
+        try:
             if name is not None and name.endswith("/"):
                 full_name = name[:-1]  # a scope that unique_name has made already
             else:
-                full_name = self.unique_name(name or op_def.name)
-            site = scopes.site
-            if site is None:
-                site = capture_site(site_depth)
+                full_name = self._unique_name(name or op_def.name, scopes.name, True)
             op = Operation(self, op_def, full_name, inputs, (), attrs, "", site)
             if len(output_types) == 1:
-                op.outputs = [Tensor(op, 0, output_types[0])]
+                op.outputs = [Tensor(op, 0, output_types[0], dims)]
             else:
                 op.outputs = [Tensor(op, i, dtype) for i, dtype in enumerate(output_types)]
             if self._check_loops is not None:
@@ -132,11 +135,11 @@ class Graph(Attachments, GraphScopes, CollectionStore):
                 colocate(op, (*scopes.colocation, inputs[0].op))  # state is updated where it is
             if dims is None:
                 infer_shapes(op)
-            else:
-                op.outputs[0].dims = dims
-            op.id = len(self._ops)
-            self._ops.append(op)
-            self._by_name[full_name] = op
+            ops = self._ops
+            op.id = len(ops)
+            ops.append(op)
+        finally:
+            lock.release()
         return op
 
     def adopt(self, operations: Iterable[Operation]) -> None:
@@ -147,7 +150,6 @@ class Graph(Attachments, GraphScopes, CollectionStore):
             for op in operations:
                 op.id = len(self._ops)
                 self._ops.append(op)
-                self._by_name[op.name] = op
                 self._names_in_use.setdefault(op.name.lower(), 1)
                 if context is not None:
                     op.control_flow_context = context
@@ -173,6 +175,15 @@ class Graph(Attachments, GraphScopes, CollectionStore):
         """All operations, in the order of construction."""
         return list(self._ops)
 
+    @property
+    def _by_name(self) -> dict[str, Operation]:
+        """The operations by name. Those that are new since the last look are added now."""
+        if self._names_indexed != len(self._ops):
+            with self._lock:
+                self._names.update([(op.name, op) for op in self._ops[self._names_indexed :]])
+                self._names_indexed = len(self._ops)
+        return self._names
+
     def consumers(self, tensor: Tensor) -> list[Operation]:
         """The operations that take ``tensor``."""
         with self._lock:
@@ -186,28 +197,28 @@ class Graph(Attachments, GraphScopes, CollectionStore):
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
         """``name`` in the current scope, with ``_1``, ``_2`` ... appended if it is taken."""
-        scope = self._scopes.name
+        return self._unique_name(name, self._thread.state.name, mark_as_used)
+
+    def _unique_name(self, name: str, scope: str, mark_as_used: bool) -> str:
         if scope:
             name = f"{scope}/{name}"
-        key = name.lower()
+        base = name.lower()
         used = self._names_in_use
-        count = used.get(key, 0)
-        if count == 0:
+        count = used.get(base)
+        if count is None:
             if not scope:
                 check_op_name(name)  # one in use has been checked
             if mark_as_used:
-                used[key] = 1
+                used[base] = 1
             return name
-        if mark_as_used:
-            used[key] = count + 1
-        base = key
-        while key in used:
-            key = f"{base}_{count}"
+        suffix = f"_{count}"
+        while (key := base + suffix) in used:
             count += 1
+            suffix = f"_{count}"
         if mark_as_used:
-            used[base] = count
+            used[base] = count + 1
             used[key] = 1
-        return f"{name}_{count - 1}"
+        return name + suffix
 
     def name_scope(self, name: str | None) -> NameScope:
         """Prefixes names within the block, which gets the scope with a slash at its end."""
@@ -215,7 +226,7 @@ class Graph(Attachments, GraphScopes, CollectionStore):
 
     def _enter_name_scope(self, name: str | None) -> str:
         """Makes ``name`` the name scope; returns it with a slash at its end."""
-        scopes = self._scopes
+        scopes = self._thread.state
         if not name:
             scopes.name = ""
             return ""
@@ -290,11 +301,11 @@ class NameScope:
         self._outer: list[str] = []
 
     def __enter__(self) -> str:
-        self._outer.append(self._graph._scopes.name)
+        self._outer.append(self._graph._thread.state.name)
         return self._graph._enter_name_scope(self._name)
 
     def __exit__(self, *exception: object) -> None:
-        self._graph._scopes.name = self._outer.pop()
+        self._graph._thread.state.name = self._outer.pop()
 
 
 class _DefaultGraphs(threading.local):
@@ -357,6 +368,14 @@ def control_dependencies(control_inputs: Any) -> AbstractContextManager[None]:
     return get_default_graph().control_dependencies(control_inputs)
 
 
+def init_scope() -> AbstractContextManager[None]:
+    """Operations in the block belong to no loop, branch or control dependency around it.
+
+    So what initialises variables can be made in the middle of a loop's body.
+    """
+    return control_dependencies(None)
+
+
 def colocate_with(op: Any, ignore_existing: bool = False) -> AbstractContextManager[None]:
     """``Graph.colocate_with`` of the default graph."""
     return get_default_graph().colocate_with(op, ignore_existing)
@@ -400,7 +419,7 @@ class name_scope:  # noqa: N801 (TensorFlow's name)
             if isinstance(value, _ELEMENTS):
                 graph = value.graph
                 break
-        outer = graph._scopes.name
+        outer = graph._thread.state.name
         prefix = graph._enter_name_scope(self.name)
         if graph is not default:
             _defaults.stack.append(graph)
@@ -409,7 +428,7 @@ class name_scope:  # noqa: N801 (TensorFlow's name)
 
     def __exit__(self, *exception: Any) -> None:
         graph, outer, of_another_graph = self._entered.pop()
-        graph._scopes.name = outer
+        graph._thread.state.name = outer
         if of_another_graph:
             _defaults.stack.pop()
 

@@ -10,7 +10,7 @@ from runnel.graph.creation_site import capture_site
 from runnel.graph.device import merge_device
 from runnel.graph.element_lookup import ElementLookup
 from runnel.graph.operation import Operation, Tensor
-from runnel.graph.scopes import OneSite, ScopeState
+from runnel.graph.scopes import OneSite, ScopeState, ThreadScopes
 
 MAPPED_FOLDER = "_mapped_folder"
 """The attribute of a variable whose value is in a mapped file: in which folder."""
@@ -23,7 +23,12 @@ class GraphScopes(ElementLookup):
 
     def __init__(self) -> None:
         super().__init__()
-        self._scopes = ScopeState()
+        self._thread = ThreadScopes()
+
+    @property
+    def _scopes(self) -> ScopeState:
+        """The scopes in force in this thread."""
+        return self._thread.state
 
     def one_creation_site(self) -> AbstractContextManager[None]:
         """The operations made in the block are the work of one line of the user's program.
@@ -146,6 +151,11 @@ def colocate(op: Operation, targets: Sequence[Operation]) -> None:
     """Places ``op`` with ``targets``, on the device of the outermost that names one."""
     names: set[str] = set()
     device = ""
+    if len(targets) == 1 and "_class" not in targets[0].attrs:
+        target = targets[0]
+        op.attrs = {**op.attrs, "_class": [f"loc:@{target.name}"]}
+        op.device = target.device or op.device
+        return
     for target in targets:
         for group in target.attrs.get("_class") or (f"loc:@{target.name}",):
             names.add(group.decode() if isinstance(group, bytes) else group)

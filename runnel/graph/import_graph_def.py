@@ -139,12 +139,12 @@ class _Importer:
         for key, value in input_map.items():
             endpoint = (key[1:], 0) if key.startswith("^") else parse_endpoint(key)
             node = None if endpoint is None else self.nodes.get(endpoint[0])
-            if endpoint is None or node is None:
+            if endpoint is None or (node is None and not self._is_taken(endpoint, key)):
                 unknown.append(key)
             elif key.startswith("^"):
                 element = self.graph.as_graph_element(value)
                 controls[endpoint[0]] = element.op if isinstance(element, Tensor) else element
-            elif endpoint[1] >= len(node.output_types):
+            elif node is not None and endpoint[1] >= len(node.output_types):
                 unknown.append(key)
             else:
                 self.replaced[endpoint] = self._as_tensor(value, key, name)
@@ -155,6 +155,12 @@ class _Importer:
         for node in self.nodes.values():
             node.inputs = [self.replaced.get(e, e) for e in node.inputs]  # type: ignore[arg-type]
             node.controls = [controls.get(c, c) for c in node.controls]  # type: ignore[arg-type]
+
+    def _is_taken(self, endpoint: Endpoint, key: str) -> bool:
+        """True where nodes take what is not in the GraphDef: a part that was cut out of a graph."""
+        if key.startswith("^"):
+            return any(endpoint[0] in node.controls for node in self.nodes.values())
+        return any(endpoint in node.inputs for node in self.nodes.values())
 
     def take_what_exists(self) -> None:
         """Joins nodes to the operations of the graph that they name."""

@@ -123,6 +123,9 @@ class OpDef:
       is compiled as a whole. Its kernel takes ``waiter`` and returns the list of all its outputs,
       or :data:`runnel.queues.waiter.WAITING` after leaving the waiter with something that will
       tell it the outputs later; the rest of the step goes on meanwhile.
+    * ``holds_thread``: its kernel may wait for something outside the step (a file, a function of
+      the user's, another step) on the thread that runs it. It never runs on a thread that others
+      need in order to go on, such as one that reads from the network.
     * ``self_gated``: its kernel drops its update when a check of the step fails
       (``check.gate_indices``), so the executor need not select the whole old value.
 
@@ -161,6 +164,7 @@ class OpDef:
         "required",
         "heavy",
         "blocking",
+        "holds_thread",
         "self_gated",
         "row_kernel",
         "block_kernel",
@@ -168,6 +172,7 @@ class OpDef:
         "has_single_output",
         "takes_reference",
         "has_list_inputs",
+        "fixed_arity",
         "kernel_type",
         "_selected",
     )
@@ -191,6 +196,7 @@ class OpDef:
         differentiable: bool = True,
         heavy: bool = False,
         blocking: bool = False,
+        holds_thread: bool = False,
         self_gated: bool = False,
     ) -> None:
         self.name = name
@@ -210,6 +216,7 @@ class OpDef:
         self.differentiable = differentiable
         self.heavy = heavy
         self.blocking = blocking
+        self.holds_thread = holds_thread
         self.self_gated = self_gated
         self.row_kernel: Callable[..., Any] | None = None
         self.block_kernel: Callable[..., Any] | None = None
@@ -240,6 +247,8 @@ class OpDef:
         self.takes_reference = bool(self.inputs) and self.inputs[0].is_ref
         self.has_single_output = len(self.outputs) == 1 and not self.outputs[0].is_list
         self.has_list_inputs = any(a.is_list for a in self.inputs)
+        self.fixed_arity = -1 if self.has_list_inputs else len(self.inputs)
+        """The number of tensors that it takes; -1 where that depends on the operation."""
         types = (a.name for a in self.attributes.values() if a.kind == "type" and not a.is_list)
         self.kernel_type: str | None = next(types, None)
         """The attribute whose value, an element type, selects a kernel."""

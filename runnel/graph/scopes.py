@@ -24,8 +24,24 @@ VALID_OP_NAME = re.compile(r"^[A-Za-z0-9.>][A-Za-z0-9_.\\/>-]*$")
 DeviceFunction = Callable[[Any], Any]
 
 
-class ScopeState(threading.local):
-    """The scopes in force in this thread for one graph."""
+class ScopeState:
+    """The scopes in force in one thread for one graph."""
+
+    __slots__ = (
+        "name",
+        "control_inputs",
+        "devices",
+        "static_device",
+        "has_device_functions",
+        "colocation",
+        "attributes",
+        "gradient_overrides",
+        "container",
+        "mapped_folder",
+        "plain",
+        "control_flow_context",
+        "site",
+    )
 
     def __init__(self) -> None:
         self.name = ""
@@ -84,6 +100,17 @@ class ScopeState(threading.local):
         return op.device
 
 
+class ThreadScopes(threading.local):
+    """The scopes of a graph, in each thread its own.
+
+    Whoever makes an operation asks many things of them: the thread's are looked up once, since
+    each look at an attribute of a ``threading.local`` costs as much as a function call.
+    """
+
+    def __init__(self) -> None:
+        self.state = ScopeState()
+
+
 class _Override:
     """Sets attributes of a state on entering, restores them on leaving."""
 
@@ -95,14 +122,18 @@ class _Override:
         self._saved: list[dict[str, Any]] = []
 
     def __enter__(self) -> None:
-        own = self._state.__dict__
-        self._saved.append({key: own[key] for key in self._values})
-        own.update(self._values)
-        self._state._refresh()
+        state = self._state
+        self._saved.append({key: getattr(state, key) for key in self._values})
+        self._set(self._values)
 
     def __exit__(self, *exception: object) -> None:
-        self._state.__dict__.update(self._saved.pop())
-        self._state._refresh()
+        self._set(self._saved.pop())
+
+    def _set(self, values: dict[str, Any]) -> None:
+        state = self._state
+        for key, value in values.items():
+            setattr(state, key, value)
+        state._refresh()
 
 
 class OneSite:

@@ -20,7 +20,9 @@ def infer_shapes(op: Operation) -> None:
         arguments: Any = op.grouped_inputs() if op_def.has_list_inputs else op.inputs
         if op_def.shape_parameters:
             attrs = op.attrs
-            named = {name: attrs[name] for name in op_def.shape_parameters}
+            named = {}
+            for name in op_def.shape_parameters:
+                named[name] = attrs[name]
             result = function(*arguments, **named)
         else:
             result = function(*arguments)

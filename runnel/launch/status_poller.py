@@ -87,8 +87,8 @@ class _Failed(Exception):
 
 def status_by_grpc(address: str) -> tuple[Callable[[], str], Callable[[], None]]:
     """How the task at an address is asked for its status, and how that is ended."""
+    from runnel.distributed.client_calls import Client
     from runnel.distributed.protocol import client_pb2 as messages
-    from runnel.distributed.remote import Client
 
     client = Client(address)
     return lambda: client.call("Status", messages.Empty()).json, client.close

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from runnel.graph.graph import Graph, get_default_graph
@@ -95,16 +95,21 @@ def default_variable_creator(
     use_resource: bool | None = None, expected_shape: Any = None, **arguments: Any
 ) -> Variable:
     """A reference or resource variable, as the argument, the scope and the default say."""
-    from runnel.variables.variable_scope import get_variable_scope
-
     variable_def = arguments["variable_def"]
     if variable_def is not None:
         use_resource = variable_def.is_resource
     if use_resource is None:
-        use_resource = get_variable_scope().use_resource
+        use_resource = _variable_scope_in_force()().use_resource
     if use_resource is None:
         use_resource = _resource_by_default
     return (ResourceVariable if use_resource else RefVariable)(**arguments)
+
+
+@cache
+def _variable_scope_in_force() -> Callable[[], Any]:
+    from runnel.variables.variable_scope import get_variable_scope
+
+    return get_variable_scope
 
 
 def enable_resource_variables() -> None:

@@ -21,7 +21,7 @@ _STOPS = _TESTS | {"ReadVariableOp"}
 def safe_initial_value(variable_name: str, value: Tensor) -> Tensor:
     """``value``, computed from the initialised values of the variables that it depends on."""
     ancestors = _ancestors(value.op)
-    if not any(op.op_def.variable for op in ancestors):
+    if not any([op.op_def.variable for op in ancestors]):
         return value
     ancestors.sort(key=lambda op: op.id)
     graph = value.graph
@@ -44,17 +44,18 @@ def _ancestors(op: Operation) -> list[Operation]:
     stack = [op]
     while stack:
         current = stack.pop()
-        stop = current.type in _STOPS or current.op_def.updates or current.op_def.overwrites
+        op_def = current.op_def
+        stop = op_def.name in _STOPS or op_def.updates or op_def.overwrites
         if stop or current in found or _is_initialized_value(current):
             continue
         found[current] = None
-        stack.extend(tensor.op for tensor in current.inputs)
+        stack += [tensor.op for tensor in current.inputs]
     return list(found)
 
 
 def _is_initialized_value(op: Operation) -> bool:
     """True for the result of :meth:`Variable.initialized_value`: a conditional on that question."""
-    if op.type != "Merge":
+    if op.op_def.name != "Merge":
         return False
     switches = [tensor.op for tensor in op.inputs if tensor.op.type in ("Switch", "RefSwitch")]
     for switch in switches:

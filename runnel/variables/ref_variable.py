@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from runnel.graph.conversion import convert_to_tensor
@@ -63,7 +62,7 @@ class RefVariable(Variable):
         self._save_slice_info = None
         graph = graph_of(initial_value)
         with (
-            nullcontext() if graph is get_default_graph() else graph.as_default(),
+            graph.as_default(),
             graph.one_creation_site(),
             graph.control_dependencies(None),  # it is initialised in a step of its own
             graph.name_scope("Variable" if name is None else name) as scope,
@@ -76,18 +75,14 @@ class RefVariable(Variable):
     ) -> None:
         graph = get_default_graph()
         op_name = scope[:-1]
-        attributes: AbstractContextManager[None] = nullcontext()
         if callable(initial_value):
-            attributes = graph._attr_scope({"_class": [f"loc:@{op_name}"]})
-        with attributes:
-            if callable(initial_value):
+            with graph._attr_scope({"_class": [f"loc:@{op_name}"]}):
                 value = call_initial_value(initial_value, dtype)
-            else:
-                value = convert_to_tensor(initial_value, dtype, "initial_value")
-                check_not_in_control_flow(value, op_name)
-            if shape is None and validate_shape:
-                shape = value.shape
-            self._variable: Tensor = state.variable(as_shape(shape), value.dtype.base_dtype, scope)
+                self._variable: Tensor = _state(value, shape, validate_shape, scope)
+        else:
+            value = convert_to_tensor(initial_value, dtype, "initial_value")
+            check_not_in_control_flow(value, op_name)
+            self._variable = _state(value, shape, validate_shape, scope)
         if validate_shape and not value.shape.is_fully_defined():
             raise ValueError(
                 f"initial_value must have a shape specified: {value!r} of variable {op_name} has "
@@ -157,3 +152,10 @@ class RefVariable(Variable):
         find = get_default_graph().as_graph_element
         self._variable = find(add_scope(variable_def.variable_name, import_scope))
         self._snapshot = find(add_scope(variable_def.snapshot_name, import_scope))
+
+
+def _state(value: Tensor, shape: Any, validate_shape: bool, scope: str) -> Tensor:
+    """A reference to new state for values like ``value``."""
+    if shape is None and validate_shape:
+        shape = value.shape
+    return state.variable(as_shape(shape), value.dtype.base_dtype, scope)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 from runnel.graph.conversion import register_tensor_conversion_function
@@ -26,10 +27,15 @@ class _VariableType(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is not Variable:
-            return super().__call__(*args, **kwargs)
-        from runnel.variables.creation import create_variable
+            return type.__call__(cls, *args, **kwargs)
+        return _creator()(*args, **kwargs)
 
-        return create_variable(*args, **kwargs)
+
+@cache
+def _creator() -> Callable[..., Any]:
+    from runnel.variables.creation import create_variable
+
+    return create_variable
 
 
 class Variable(Updates, metaclass=_VariableType):

@@ -202,6 +202,9 @@ class _ScopeState(threading.local):
 
 
 def _scope_state(graph: Graph) -> _ScopeState:
+    states = graph._collections.get(_SCOPES_KEY)
+    if states:
+        return states[0]
     with graph._lock:
         states = graph.get_collection_ref(_SCOPES_KEY)
         if not states:

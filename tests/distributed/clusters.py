@@ -8,11 +8,13 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import runnel as tf
+from runnel.distributed.client_calls import status
 
 _TASK = """
 import json, sys
@@ -79,6 +81,10 @@ class Process:
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == "ready\n"
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def signal(self, number: int) -> None:
         """Sends a signal; a process that is to stop has stopped afterwards."""
         self._process.send_signal(number)
@@ -105,3 +111,28 @@ def process(spec: dict[str, Any], job: str, index: int, **environment: str) -> I
         yield task
     finally:
         task.kill()
+
+
+def raised_by(function: Any) -> tuple[threading.Thread, list[BaseException]]:
+    """What a thread that calls ``function`` meets."""
+    found: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            function()
+        except BaseException as error:  # noqa: BLE001 (looked at)
+            found.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    return thread, found
+
+
+def await_status(address: str, happened: Callable[[dict[str, Any]], bool]) -> None:
+    """Waits until ``happened`` is true of the status of a task, which is asked again and again."""
+    waiting = threading.Event()
+    for _ in range(1500):
+        if happened(json.loads(status(address))):
+            return
+        waiting.wait(0.02)
+    raise AssertionError(status(address))

@@ -30,7 +30,7 @@ def work(cluster, index, steps, staleness, lease, seen, dies=False):
         )
         train = optimizer.apply_gradients([(tf.constant([-1.0, -1.0], tf.float64), w)], step)
         dropped = optimizer.num_dropped()
-        members = optimizer._table
+        members = optimizer._members.variable
     hook = optimizer.make_session_run_hook()
     with monitored(cluster[f"worker{index}"].target, index == 0, hook) as sess:
         for _ in range(steps):

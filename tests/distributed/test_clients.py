@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.distributed import client_values, remote
+from runnel.distributed import client_calls, client_session, client_values
+from runnel.distributed.client_calls import Client, status
 from runnel.distributed.protocol import client_pb2 as messages
-from runnel.distributed.remote import Client, RemoteBackend, status
+from runnel.distributed.remote import RemoteBackend
 from runnel.distributed.service import SERVICE, VERSION, ClientService
 from runnel.distributed.session_tasks import SessionTasks
 from runnel.runtime.session import session as sessions
@@ -224,15 +225,13 @@ def test_a_session_whose_client_has_given_up_waiting_is_not_kept(monkeypatch):
         first._grpc_path()
         service = first._service
         created = threading.Event()
-        close = service._close
+        end = service._end
 
-        def noted(request: Any, context: Any) -> Any:
-            try:
-                return close(request, context)
-            finally:
-                created.set()
+        def noted(number: int) -> None:
+            end(number)
+            created.set()
 
-        service._close = noted
+        service._end = noted
         with channel_to(first) as channel:
             request = messages.CreateSessionRequest(version=VERSION)
             with pytest.raises(grpc.RpcError) as raised:
@@ -324,6 +323,15 @@ def test_values_that_no_message_can_hold_are_refused_with_advice(session, monkey
     assert len(session.run(halves[0])) == 1 << 19
 
 
+@pytest.mark.parametrize("text", [b"x" * (1 << 19), "ä" * (1 << 18)])
+def test_strings_count_with_their_characters(session, monkeypatch, text):
+    monkeypatch.setattr(client_values, "_MOST_BYTES", 1 << 20)
+    x = tf.placeholder(tf.string, [None])
+    assert len(session.run(tf.identity(x), {x: [text]})) == 1
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="less than 2 GiB"):
+        session.run(tf.identity(x), {x: [text, text]})
+
+
 def test_a_session_that_is_unknown_cannot_be_attached(server):
     with channel_to(server) as channel, pytest.raises(grpc.RpcError) as raised:
         next(attach(channel, 12345))
@@ -331,7 +339,30 @@ def test_a_session_that_is_unknown_cannot_be_attached(server):
 
 
 def test_an_address_where_nothing_answers_is_named(monkeypatch):
-    monkeypatch.setattr(remote, "_CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(client_calls, "_CONNECT_SECONDS", 0.5)
     (address,) = free_addresses(1)
     with pytest.raises(tf.errors.UnavailableError, match=address):
         tf.Session(f"grpc://{address}")
+
+
+def test_a_session_that_nobody_attaches_is_closed_when_it_is_not_used(monkeypatch):
+    """Its client has died before the task could see its end."""
+    monkeypatch.setenv("RUNNEL_HEARTBEAT_SECONDS", "0.2")  # it is looked for often
+    request = messages.CreateSessionRequest(version=VERSION)
+    with servers(worker=1) as cluster, channel_to(cluster["worker0"]) as channel:
+        server = cluster["worker0"]
+        made = [
+            call(channel, "CreateSession", request, messages.CreateSessionReply).session
+            for _ in range(2)
+        ]
+        watched = attach(channel, made[0])
+        next(watched)
+        assert set(server._service._sessions) == set(made)
+        monkeypatch.setattr(client_session, "UNATTACHED_SECONDS", 0.0)
+        waiting = threading.Event()
+        for _ in range(1500):
+            if len(server.masters) == 1:
+                break
+            waiting.wait(0.02)
+        assert set(server._service._sessions) == {made[0]}
+        watched.cancel()

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import runnel as tf
 from runnel.command_line import main
-from tests.distributed.clusters import cluster_of
+from tests.distributed.clusters import cluster_of, process, raised_by
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -78,6 +78,34 @@ def test_status_as_json_names_a_task_that_does_not_answer():
     result = CliRunner().invoke(main, ["cluster", "status", "--json", address])
     assert result.exit_code == 1
     assert json.loads(result.output)[0]["address"] == address
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="stops a process")
+def test_status_tells_since_when_and_who_does_not_answer(tmp_path):
+    spec = cluster_of(ps=2)
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps(spec))
+    arguments = ["cluster", "status", "--cluster", str(file), "--json", "--patience", "3"]
+    with process(spec, "ps", 0), process(spec, "ps", 1) as stopped:
+        with tf.device("/job:ps/task:0"):
+            element = tf.FIFOQueue(1, tf.int32, [()]).dequeue(name="the_element")  # its line
+        config = tf.ConfigProto(device_filters=["/job:ps/task:0"])
+        sess = tf.Session(f"grpc://{spec['ps'][0]}", config=config)
+        thread, _ = raised_by(lambda: sess.run(element))
+        _status_with("the_element", file)
+        stopped.signal(signal.SIGSTOP)
+        result = CliRunner().invoke(main, arguments)
+        here, silent = json.loads(result.output)
+        assert result.exit_code == 1
+        assert silent["task"] == "/job:ps/replica:0/task:1" and "not answer" in silent["error"]
+        assert here["task"] == "/job:ps/replica:0/task:0" and int(here["incarnation"], 16)
+        [master] = here["masters"]
+        [step] = master["steps"]
+        [waits] = step["waits_for"]
+        assert waits["op"] == "the_element" and "# its line" in waits["line"]
+        assert 0 < waits["seconds"] <= step["seconds"]
+        sess.close()
+        thread.join(60)
 
 
 def test_a_server_is_what_tf_config_says():

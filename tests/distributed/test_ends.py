@@ -207,6 +207,8 @@ def test_who_is_busy_with_a_message_does_not_take_the_other_side_for_dead(tasks,
         begun.set()
         may_end.wait(PATIENCE)
 
+    told = threading.Event()
+    a.peers._receive = lambda *_: told.set()
     b.peers._receive = receive
     channel = a.peers.channel(b.name, b.address)
     channel.send(Envelope())
@@ -217,8 +219,12 @@ def test_who_is_busy_with_a_message_does_not_take_the_other_side_for_dead(tasks,
     try:
         for _ in range(24):
             now[0] += b.peers.deadline / 8
+            told.clear()
             b.peers.tick()
+            assert told.wait(PATIENCE)  # the other side hears that this one is alive
+            a.peers.tick()
         assert b.lost.empty()
+        assert a.lost.empty()
     finally:
         may_end.set()
     monkeypatch.undo()

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import runnel as tf
-from tests.distributed.clusters import Process, cluster_of, servers
+from tests.distributed.clusters import Process, cluster_of, raised_by, servers
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -51,20 +51,6 @@ def blocked_on(job: str) -> tf.Tensor:
         return tf.FIFOQueue(1, tf.float32, [()]).dequeue(name="never")  # the user's line
 
 
-def raised_by(function: Any) -> tuple[threading.Thread, list[BaseException]]:
-    found: list[BaseException] = []
-
-    def call() -> None:
-        try:
-            function()
-        except BaseException as error:  # noqa: BLE001 (looked at)
-            found.append(error)
-
-    thread = threading.Thread(target=call)
-    thread.start()
-    return thread, found
-
-
 def test_a_killed_task_is_named_at_once_and_others_go_on():
     with worker_and_processes("ps", "other") as (worker, processes):
         v, w = variable_on("ps"), variable_on("other")
@@ -81,8 +67,11 @@ def test_a_killed_task_is_named_at_once_and_others_go_on():
             assert isinstance(errors[0], tf.errors.UnavailableError)
             assert "/job:ps/replica:0/task:0" in str(errors[0])
             assert "nothing was heard" not in str(errors[0])  # its end was seen, not its silence
-            with pytest.raises(tf.errors.UnavailableError, match="/job:ps"):
-                everything.run(v)
+            assert errors[0].op is never.op and "# the user's line" in str(errors[0])
+            for step, op in ((never, never.op), (v + 1.0, v.value().op)):  # known there, and new
+                with pytest.raises(tf.errors.UnavailableError, match="/job:ps") as raised:
+                    everything.run(step)
+                assert raised.value.op is op
             assert spared.run(w) == 1.0  # it does not depend on the task
 
 
@@ -127,8 +116,9 @@ def test_a_task_that_was_started_anew_aborts_the_sessions_of_its_former_life():
                         other.run(v)
                     other.run(v.initializer)
                     assert other.run(v) == 1.0
-                with pytest.raises(tf.errors.AbortedError, match="started anew"):
+                with pytest.raises(tf.errors.AbortedError, match="started anew") as raised:
                     sess.run(v)
+                assert raised.value.op is not None and raised.value.op.name.startswith("on_ps")
             finally:
                 again.kill()
 
@@ -197,6 +187,7 @@ def test_a_step_does_not_wait_for_a_value_between_two_tasks_that_have_lost_each_
         cluster["ps0"].peers.known(cluster["ps1"].task).close("the cable was pulled")
         thread.join(60)
         assert isinstance(errors[0], tf.errors.UnavailableError) and "cable" in str(errors[0])
+        assert cluster["ps1"].task in str(errors[0]) and errors[0].op is used.op
         _assert_idle(cluster)
         sess.run(put)  # they find each other again
         assert sess.run(used) == 6.0

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.distributed.remote import status
+from runnel.distributed.client_calls import status
 from tests.distributed.clusters import cluster_of, process
 
 pytestmark = pytest.mark.timeout(300)

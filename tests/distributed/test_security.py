@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.distributed.transport.connection import MAGIC
+from runnel.distributed.transport.frame import MAGIC
 from tests.distributed.clusters import cluster_of, process
 
 pytestmark = pytest.mark.timeout(120)

@@ -7,6 +7,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import pytest
 from hypothesis import given
 
 import runnel as tf
+from runnel.distributed.transport.backlog import MOST_WAITING
+from runnel.runtime.session import settings
 from tests.both_tiers import COMPILED, INTERPRETED
 from tests.distributed.clusters import cluster_of, process, servers
 from tests.runtime.program_generator import random_program
@@ -261,6 +264,132 @@ def test_a_trace_has_the_operations_of_all_tasks(cluster):
     assert ("/job:worker/replica:0/task:0/device:CPU:0", "here") in names
 
 
+def _traced(sess, fetches, feed_dict=None):
+    metadata = tf.RunMetadata()
+    options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+    found = sess.run(fetches, feed_dict, options=options, run_metadata=metadata)
+    by_device = {stats.device: list(stats.node_stats) for stats in metadata.step_stats.dev_stats}
+    return found, by_device
+
+
+@pytest.mark.parametrize("master", ["ps0", "worker0", "worker1"])
+def test_a_trace_has_what_went_from_task_to_task(cluster, master):
+    """From the task that made a value to the one that uses it, which has it before."""
+    ps, worker = "/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0"
+    with tf.device("/job:ps/task:0"):
+        fed = tf.placeholder(tf.float32, [4, 5])
+        there = tf.multiply(fed, 3.0, name="made")
+    with tf.device("/job:worker/task:0"):
+        here = tf.reduce_sum(there, name="used")
+    with tf.Session(cluster[master].target) as sess:
+        found, by_device = _traced(sess, here, {fed: np.ones([4, 5])})
+    assert found == 60
+    rows = {device for device in by_device if device.endswith("/memcpy")}
+    (moved,) = by_device[f"{worker}/device:CPU:0/memcpy"]
+    assert f"from {ps}/device:CPU:0 to {worker}/device:CPU:0" in moved.timeline_label
+    assert "made" in moved.node_name
+    (output,) = moved.output
+    assert output.tensor_description.allocation_description.requested_bytes == 80
+    assert [dim.size for dim in output.tensor_description.shape.dim] == [4, 5]
+    assert any(stats.node_name == "made" for stats in by_device[f"{ps}/device:CPU:0"])
+    (used,) = [s for s in by_device[f"{worker}/device:CPU:0"] if s.node_name == "used"]
+    arrived = moved.all_start_micros + moved.all_end_rel_micros
+    assert moved.all_start_micros < arrived <= used.all_start_micros
+    # The master gives what was fed to the first, and gets what was fetched from the second.
+    fed_row, fetched_row = f"{ps}/memcpy", f"/job:{master[:-1]}/replica:0/task:{master[-1]}/memcpy"
+    assert (fed_row in rows) == (master != "ps0" or fed_row == fetched_row)
+    assert (fetched_row in rows) == (master != "worker0")
+
+
+def test_a_trace_has_each_iteration_that_crosses(cluster):
+    with tf.device("/job:worker/task:0"):
+
+        def body(i, total):
+            with tf.device("/job:ps/task:0"):
+                step = tf.multiply(tf.cast(i, tf.float32), 2.0, name="doubled")
+            return i + 1, total + step
+
+        _, total = tf.while_loop(lambda i, _: i < 3, body, [tf.constant(0), tf.constant(0.0)])
+    with tf.Session(cluster["worker0"].target) as sess:
+        found, by_device = _traced(sess, total)
+    assert found == 6
+    moved = by_device["/job:worker/replica:0/task:0/device:CPU:0/memcpy"]
+    assert sum("doubled" in stats.node_name for stats in moved) == 3
+
+
+@pytest.mark.parametrize("of_session", [None, True, False])
+@pytest.mark.parametrize("of_process", [True, False])
+def test_parts_multiply_as_their_session_says(cluster, monkeypatch, of_session, of_process):
+    monkeypatch.setattr(settings, "current", replace(settings.current, tensor_float_32=of_process))
+    config = tf.ConfigProto()
+    if of_session is not None:
+        own = config.graph_options.rewrite_options.custom_optimizers.add(name="runnel")
+        own.parameter_map["tensor_float_32"].b = of_session
+    with tf.device("/job:ps/task:0"):
+        there = tf.placeholder_with_default(2.0, []) * 3.0
+    with tf.Session(cluster["worker0"].target, config=config) as sess:
+        sess.run(there)
+        [part] = cluster["ps0"].host.sessions[sess._backend.number].parts.values()
+        assert part.plan()._tensor_float_32 is (of_process if of_session is None else of_session)
+
+
+_thread_op = tf.register_op("NameOfThread", outputs="name: string", stateful=True, host=True)
+_thread_op.shape(lambda: ())
+
+
+@_thread_op.kernel
+def _(xp):
+    return np.array(threading.current_thread().name.encode(), object)
+
+
+def test_a_part_runs_where_it_may_be_held_up_while_readers_are_slow(cluster):
+    with tf.device("/job:ps/task:0"):
+        name = _thread_op()
+    backlog = cluster["ps0"].peers.backlog
+    with tf.Session(cluster["worker0"].target) as sess:
+        found = [sess.run(name) for _ in range(30)]
+        assert found[-1].startswith(b"runnel-reader")
+        backlog.add(2 * MOST_WAITING)
+        try:
+            assert sess.run(name).startswith(b"runnel-step")
+        finally:
+            backlog.add(-2 * MOST_WAITING)
+        assert sess.run(name).startswith(b"runnel-reader")
+
+
+def test_the_graphs_of_a_step_are_those_of_all_its_devices(cluster):
+    with tf.device("/job:ps/task:0"):
+        there = tf.multiply(tf.placeholder_with_default(2.0, []), 3.0, name="there")
+    with tf.device("/job:worker/task:0"):
+        here = tf.add(there, 1.0, name="here")
+    options, metadata = tf.RunOptions(output_partition_graphs=True), tf.RunMetadata()
+    with tf.Session(cluster["worker0"].target) as sess:
+        assert sess.run(here, options=options, run_metadata=metadata) == 7.0
+    nodes = {
+        (node.device, node.op): node for graph in metadata.partition_graphs for node in graph.node
+    }
+    ps, worker = [f"/job:{job}/replica:0/task:0/device:CPU:0" for job in ("ps", "worker")]
+    assert nodes[ps, "Mul"].name == "there" and nodes[worker, here.op.type].name == "here"
+    sent, received = nodes[ps, "_Send"], nodes[worker, "_Recv"]
+    assert sent.attr["tensor_name"] == received.attr["tensor_name"]
+    assert len(metadata.partition_graphs) == 2
+
+
+def test_a_step_over_tasks_is_explained_where_its_session_is(cluster):
+    with tf.device("/job:ps/task:0"):
+        there = tf.multiply(tf.placeholder_with_default(2.0, []), 3.0, name="there")
+    with tf.device("/job:worker/task:0"):
+        here = tf.add(there, 1.0, name="here")
+    with tf.Session(cluster["worker0"].target) as sess:
+        sess.run(here)
+        found = sess.explain(here)
+        *own, part = found
+        assert found.runs == 1 and any("here" in unit.operations for unit in own)
+        assert part.kind == "part" and part.tier == "elsewhere" and "there" in part.operations
+        assert part.device == "/job:ps/replica:0/task:0" and "another task" in str(found)
+        assert "here" in sess.explain([here]).to_html()
+
+
 def test_tasks_forget_the_parts_of_steps_that_will_not_run_again(cluster):
     with tf.Session(cluster["worker0"].target) as sess:
         for number in range(30):
@@ -302,6 +431,8 @@ def test_a_client_of_another_process_extends_its_graph_and_runs_it():
             assert sess.run(z, {x: [3.0, 4.0]}) == 11.0
             np.testing.assert_array_equal(sess.run(train), [2.0, 3.0])
             assert len(sess.list_devices()) == 2
+            with pytest.raises(tf.errors.UnimplementedError, match="in another process"):
+                sess.explain(z, [x])
             with pytest.raises(tf.errors.InvalidArgumentError, match="y:0|mul"):
                 sess.run(y, {x: [1.0, 2.0, 3.0]})
             name = tf.constant(["a", "b"])

@@ -35,7 +35,10 @@ class Values(dict):
 @pytest.fixture
 def step():
     plan = SimpleNamespace(
-        session=None, remote=[(StepPart(1, "/job:ps/task:0", (), (7,)), [])], find=lambda name: None
+        session=None,
+        remote=[(StepPart(1, "/job:ps/task:0", (), (7,)), [])],
+        find=lambda name: None,
+        lost=lambda task, error: error,
     )
     made = Watched(plan, SimpleNamespace(rouse=lambda: None))
     made._values, made.over = Values(made), []

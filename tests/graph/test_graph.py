@@ -19,6 +19,19 @@ def test_operations_are_kept_in_the_order_of_construction():
     assert a.consumers() == [b.op]
 
 
+def test_operations_made_after_a_look_up_are_found_too():
+    graph = tf.get_default_graph()
+    tf.constant(1.0, name="a")
+    with pytest.raises(KeyError, match="'b'"):
+        graph.get_operation_by_name("b")
+    b = tf.no_op(name="b")
+    assert graph.get_operation_by_name("b") is b
+    again = tf.no_op(name="b/")  # a name that ends in a slash is taken as it is
+    c = tf.no_op(name="c")
+    assert graph.get_operation_by_name("b") is again
+    assert graph.get_operation_by_name("c") is c
+
+
 def test_names_are_made_unique_as_in_tensorflow():
     names = [tf.no_op(name="x").name for _ in range(3)]
     assert names == ["x", "x_1", "x_2"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import subprocess
 import urllib.error
 import urllib.request
@@ -20,6 +19,7 @@ from runnel.launch.cluster_table import bytes_text, cluster_table, queues_text
 from runnel.launch.cluster_view import ClusterView, QueueLength, TaskRow
 from runnel.launch.status_poller import StatusPoller
 from tests.launch.conftest import wait_until
+from tests.summary.chromium import PROGRAM
 
 WORKERS = {f"worker:{i}": f"localhost:{i}" for i in range(3)}
 
@@ -169,15 +169,14 @@ def test_the_page_is_for_this_machine_and_loads_nothing_from_elsewhere(page):
 
 
 def test_a_browser_shows_the_tasks_and_runs_nothing_of_their_names(page, tmp_path):
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("there is no browser")
+    if PROGRAM is None:
+        pytest.skip("there is no Chromium here")
     arguments = [
         *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
         *(f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=3000", "--dump-dom"),
     ]
     shown = subprocess.run(
-        [browser, *arguments, page.address], capture_output=True, text=True, timeout=100
+        [PROGRAM, *arguments, page.address], capture_output=True, text=True, timeout=100
     )
     text = shown.stdout
     assert "1 of 1 tasks are up" in text, shown.stderr

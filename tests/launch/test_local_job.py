@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from runnel.command_line import main
-from tests.launch.conftest import is_alive, wait_until
+from tests.launch.conftest import ROOT, is_alive, wait_until
 
 pytestmark = [
     pytest.mark.timeout(120),
@@ -205,3 +205,13 @@ def test_a_table_below_the_log_does_not_change_the_log(up, script):
 def test_a_job_without_workers_is_refused(tmp_path, script):
     result = CliRunner().invoke(main, ["up", "--workers", "0", script("")])
     assert result.exit_code == 2 and "needs a worker" in result.output
+
+
+@pytest.mark.parametrize("coordination", ["sync", "backup"])
+def test_an_example_trains_on_a_parameter_server_and_two_workers(up, coordination):
+    example = ROOT / "examples" / "distributed_digits.py"
+    options = ["--coordination", coordination, "--steps", 150, "--learning-rate", 0.01]
+    job = up("--ps", 1, "--workers", 2, example, *options)
+    assert job.ended(100) == 0, job.text()
+    job.wait_for(r"^worker:0 +\| .*step 150/150: loss")
+    job.wait_for(r"^worker:0 +\| .*accuracy: 0\.9")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from runnel.command_line import main
-from tests.launch.conftest import TRAINING, is_alive, wait_until
+from tests.launch.conftest import ROOT, TRAINING, is_alive, wait_until
 
 needs_ray = pytest.mark.skipif(
     find_spec("ray") is None or sys.platform != "linux", reason="needs Ray, and looks at /proc"
@@ -57,6 +58,46 @@ def test_a_job_on_ray_goes_on_when_an_actor_or_a_task_is_killed(up, tmp_path, sh
     assert "the actor of worker:1 is gone; Ray starts another" in text
     assert "worker:1 was killed by SIGKILL; it is started anew (1 of 3)" in text
     assert "ps:0 was killed by SIGKILL; it is started anew (1 of 3)" in text
+
+
+DRIVER = """
+import sys
+import ray
+import runnel
+
+ray.init(address="local", num_cpus=4, include_dashboard=False, logging_level="ERROR")
+status = runnel.launch.ray(
+    sys.argv[1],
+    sys.argv[2:],
+    layout=runnel.launch.TaskLayout(ps=1, workers=2),
+    resources={"ps": {"CPU": 0.1}, "worker": {"CPU": 0.1}},
+)
+assert ray.is_initialized()  # the connection is the driver's
+print("driver: status", status)
+ray.shutdown()
+sys.exit(status)
+"""
+
+
+@needs_ray
+@pytest.mark.timeout(300)
+def test_a_driver_that_is_connected_to_ray_runs_an_example(tmp_path, short_folder):
+    driver = tmp_path / "driver.py"
+    driver.write_text(DRIVER)
+    example = ROOT / "examples" / "distributed_digits.py"
+    options = ["--coordination", "bounded", "--steps", "60", "--learning-rate", "0.01"]
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    ended = subprocess.run(
+        [sys.executable, str(driver), str(example), *options],
+        env={**os.environ, "PYTHONPATH": path, "RAY_TMPDIR": short_folder},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=240,
+    )
+    assert ended.returncode == 0, ended.stdout
+    assert "driver: status 0" in ended.stdout
+    assert re.search(r"worker:1 +\| .*steps", ended.stdout), ended.stdout
 
 
 def test_ray_is_not_imported_unless_it_is_asked_for():

@@ -14,7 +14,7 @@ import pytest
 
 import runnel as tf
 from runnel.queues.queue import Queue
-from runnel.runtime.compile import compiler, segment_program
+from runnel.runtime.compile import compiler, pieces, segment_program
 from runnel.runtime.state.cell import WriterLocks
 from runnel.runtime.state.step_context import StepContext
 
@@ -217,6 +217,7 @@ def test_a_long_row_of_operations_is_stopped(mode, devices, stop):
 def test_a_long_compiled_step_that_is_not_stopped_gives_what_its_pieces_make(monkeypatch):
     for name in ("LONG_SECONDS", "SHARED_SECONDS"):
         monkeypatch.setattr(segment_program, name, 0.0)
+    monkeypatch.setattr(pieces, "_PIECE_SECONDS", 0.0)
     x = tf.placeholder(tf.float32, [20, 20])
     v = tf.Variable(tf.ones([20, 20]))
     w = tf.Variable(tf.ones([20]))
@@ -238,15 +239,49 @@ def test_a_long_compiled_step_that_is_not_stopped_gives_what_its_pieces_make(mon
         np.testing.assert_allclose(sess.run(w), expected.sum(0), rtol=1e-4)
 
 
-def test_a_short_loop_of_known_length_asks_nobody(monkeypatch):
-    asking = []
+@pytest.fixture
+def compiled(monkeypatch):
+    """The executables that a test compiles."""
+    made = []
     compile_segment = compiler.compile_segment
 
     def noted(*arguments):
-        asking.append(compile_segment(*arguments))
-        return asking[-1]
+        made.append(compile_segment(*arguments))
+        return made[-1]
 
     monkeypatch.setattr(compiler, "compile_segment", noted)
+    return made
+
+
+@pytest.mark.parametrize("seconds", [0.001, 0.03, 0.2])
+def test_a_training_step_behind_an_iterator_asks_nobody(monkeypatch, compiled, seconds):
+    monkeypatch.setattr(segment_program, "seconds_of", lambda jaxpr, platform: seconds)
+    rows = tf.data.Dataset.from_tensors(np.ones([4, 8], np.float32)).repeat()
+    w = tf.Variable(tf.ones([8, 8]))
+    loss = tf.reduce_sum(tf.tanh(rows.make_one_shot_iterator().get_next() @ w))
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+    with session("compiled") as sess:
+        sess.run(w.initializer)
+        sess.run(train)
+    assert compiled and not any(executable.asks for executable in compiled)
+
+
+@pytest.mark.parametrize("piece, asks", [(1.0, False), (0.0, True)])
+def test_a_segment_beside_others_asks_if_that_spares_a_piece(monkeypatch, compiled, piece, asks):
+    monkeypatch.setattr(segment_program, "SHARED_SECONDS", 0.0)
+    monkeypatch.setattr(pieces, "_PIECE_SECONDS", piece)
+    queue = tf.FIFOQueue(2, tf.float32, [[8, 8]])
+    x = tf.placeholder(tf.float32, [8, 8])
+    put = queue.enqueue(products(x, 3))
+    with tf.control_dependencies([put]):
+        taken = products(queue.dequeue(), 3)
+    with session("compiled") as sess:
+        sess.run(taken, {x: np.ones([8, 8], np.float32)})
+    assert len(compiled) == 2
+    assert [executable.asks for executable in compiled] == [asks, asks]
+
+
+def test_a_short_loop_of_known_length_asks_nobody(compiled):
     x = tf.placeholder(tf.float32, [4, 8])
     w = tf.Variable(tf.ones([8, 8]))
     loop = tf.while_loop(lambda i, a: i < 20, lambda i, a: (i + 1, tf.tanh(a @ w)), [0, x])
@@ -254,7 +289,7 @@ def test_a_short_loop_of_known_length_asks_nobody(monkeypatch):
     with session("compiled") as sess:
         sess.run(w.initializer)
         sess.run(train, {x: np.ones([4, 8], np.float32)})
-    assert asking and not any(executable.asks for executable in asking)
+    assert compiled and not any(executable.asks for executable in compiled)
 
 
 # Steps that wait --------------------------------------------------------------------------------

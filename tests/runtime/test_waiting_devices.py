@@ -34,10 +34,9 @@ def events(monkeypatch) -> Events:
     noted = Events()
     start, sleep = Transfer.start, StepContext.sleep
 
-    def noted_start(self: Transfer, value: Any) -> Any:
-        name, source = self.name.split(" from ")
-        noted.append(f"{name}: {source[-1]} to {self.device.index}")
-        return start(self, value)
+    def noted_start(self: Transfer, value: Any, *observer: Any) -> Any:
+        noted.append(f"{self.tensor}: {self.sender.index} to {self.device.index}")
+        return start(self, value, *observer)
 
     def noted_sleep(self: StepContext) -> None:
         noted.append("asleep")

@@ -67,7 +67,7 @@ class CreateSession(_message.Message):
     def __init__(self, session: _Optional[int] = ..., isolated: bool = ...) -> None: ...
 
 class Register(_message.Message):
-    __slots__ = ("session", "part", "graph_def", "fetches", "feeds", "jit", "optimizer", "raises", "precision", "peers")
+    __slots__ = ("session", "part", "graph_def", "fetches", "feeds", "jit", "optimizer", "raises", "precision", "peers", "tensor_float_32")
     class PeersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -85,6 +85,7 @@ class Register(_message.Message):
     RAISES_FIELD_NUMBER: _ClassVar[int]
     PRECISION_FIELD_NUMBER: _ClassVar[int]
     PEERS_FIELD_NUMBER: _ClassVar[int]
+    TENSOR_FLOAT_32_FIELD_NUMBER: _ClassVar[int]
     session: int
     part: int
     graph_def: bytes
@@ -95,7 +96,8 @@ class Register(_message.Message):
     raises: bool
     precision: int
     peers: _containers.ScalarMap[str, str]
-    def __init__(self, session: _Optional[int] = ..., part: _Optional[int] = ..., graph_def: _Optional[bytes] = ..., fetches: _Optional[_Iterable[str]] = ..., feeds: _Optional[_Iterable[str]] = ..., jit: _Optional[str] = ..., optimizer: bool = ..., raises: bool = ..., precision: _Optional[int] = ..., peers: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    tensor_float_32: bool
+    def __init__(self, session: _Optional[int] = ..., part: _Optional[int] = ..., graph_def: _Optional[bytes] = ..., fetches: _Optional[_Iterable[str]] = ..., feeds: _Optional[_Iterable[str]] = ..., jit: _Optional[str] = ..., optimizer: bool = ..., raises: bool = ..., precision: _Optional[int] = ..., peers: _Optional[_Mapping[str, str]] = ..., tensor_float_32: bool = ...) -> None: ...
 
 class Forget(_message.Message):
     __slots__ = ("session", "parts")

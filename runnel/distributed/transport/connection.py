@@ -8,6 +8,7 @@ each other, and a slow reader holds up who sends to it.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import threading
 from collections import deque
@@ -17,27 +18,29 @@ from typing import Any, Protocol
 import numpy as np
 
 from runnel.distributed import wire
+from runnel.distributed.clock_offset import ClockOffset
 from runnel.distributed.messages import Message, pack, unpack
+from runnel.distributed.protocol.worker_pb2 import Envelope
+from runnel.distributed.transport.backlog import Backlog
+from runnel.distributed.transport.frame import HEADER, MAGIC, framed
 from runnel.distributed.transport.shared_memory import (
     LEAST_BYTES,
+    MOST_NEW,
+    MOST_UNTOLD,
     ReceivedBlocks,
     SentBlock,
     SentBlocks,
     is_available,
 )
-from runnel.distributed.transport.stream import Buffers, Stream
+from runnel.distributed.transport.stream import Buffers, Files, Stream
 from runnel.distributed.wire import ALIGNMENT, Malformed
 from runnel.graph.errors import UnavailableError
 from runnel.queues.own_memory import OwnMemory
 
-MAGIC = b"RNL2"
-HEADER = struct.Struct("<4sIIIIQ")
-"""The magic, the message's kind, how many values it has, how many blocks it gives back, and the
-lengths of its head (the message, the values' descriptions, the blocks) and body (the values)."""
 MOST_HEAD = 1 << 31
+MOST_GREETING = 1 << 20
+"""The bytes of a message of a side that has yet to prove who it is."""
 _BUFFER = 1 << 16
-_SMALL = 1 << 12
-_ZEROS = bytes(ALIGNMENT)
 
 Received = Callable[[Any, Message, list[Any]], None]
 
@@ -63,15 +66,23 @@ class Connection:
     """
 
     def __init__(
-        self, stream: Stream, receive: Received, lost: Callable[[Any, Exception], None], most: int
+        self,
+        stream: Stream,
+        receive: Received,
+        lost: Callable[[Any, Exception], None],
+        most: int,
+        backlog: Backlog | None = None,
     ) -> None:
-        """``most``: the bytes that a message's body may have."""
+        """``most``: the bytes that a message's body may have; ``backlog`` counts what waits."""
         self.task = ""
         self.incarnation = 0
         self._stream = stream
         self._receive = receive
         self._lost = lost
         self._most = most
+        self._limits = MOST_GREETING, 0
+        """What the head and the body of a message may take."""
+        self.clock = ClockOffset()
         self.heard = False
         """True when something has come since it was last set to False."""
         self.is_receiving = False
@@ -83,7 +94,9 @@ class Connection:
         # Held while a message is written, as far as that needs no waiting, or put at the end of
         # those that wait to be written. One thread may take it again, to end the connection.
         self._writing = threading.RLock()
-        self._waiting: deque[tuple[Buffers, list[int]]] = deque()
+        self._waiting: deque[tuple[Buffers, Files, int]] = deque()
+        self._waiting_bytes = 0
+        self._backlog = backlog or Backlog()
         self._written = 0
         """How many of those that had to wait have been written."""
         self._writer: threading.Thread | None = None
@@ -101,6 +114,7 @@ class Connection:
         """Begins to read."""
         self._stream.limit(None)
         self._is_started = True
+        self._limits = MOST_HEAD, self._most
         threading.Thread(
             target=self._read_all, name=f"runnel-reader-{self.task}", daemon=True
         ).start()
@@ -110,16 +124,21 @@ class Connection:
     def send(self, message: Message, values: Sequence[Any] = (), wait: bool = True) -> None:
         kind, packed = pack(message)
         head = [packed]
-        contents, blocks, shared = [], [], 0
-        for value in values:
-            description, content = wire.describe(value)
-            block = self._filled_block(content) if len(content) >= LEAST_BYTES else None
+        contents, shared = [], 0
+        new: Files = deque()
+        # All are described first: where one has no bytes, no block is filled for another.
+        for description, content in [wire.describe(value) for value in values]:
+            block = None
+            if len(content) >= LEAST_BYTES:
+                block = self._filled_block(content, len(new) < MOST_NEW)
             if block is None:
                 contents.append(content)
             else:
                 description = wire.in_block(description, block.number)
-                blocks.append(block)
                 shared += len(content)
+                file = block.take_file()
+                if file is not None:
+                    new.append(file)
             head.append(description)
         with self._writing:
             if self.error is not None:
@@ -127,49 +146,47 @@ class Connection:
             freed = self._received_blocks.taken()
             if freed:
                 head.append(struct.pack(f"<{len(freed)}I", *freed))
-            descriptors = [block.descriptor for block in blocks if not block.is_known]
-            for block in blocks:
-                block.is_known = True
-            buffers = _framed(kind, len(values), len(freed), head, contents)
+            buffers = framed(kind, len(values), len(freed), head, contents)
             self.sent_bytes += sum(map(len, buffers)) + shared
-            self._write(buffers, descriptors, wait)
+            self._write(buffers, new, wait)
 
-    def _filled_block(self, content: Any) -> SentBlock | None:
+    def _filled_block(self, content: Any, may_add: bool) -> SentBlock | None:
         """A block of shared memory with ``content``, where there is one to be had."""
         size = len(content)
-        block = None if self._sent_blocks is None else self._sent_blocks.take(size)
+        block = None if self._sent_blocks is None else self._sent_blocks.take(size, may_add)
         if block is not None:
             if isinstance(content, bytes):
                 content = np.frombuffer(content, np.uint8)
             np.copyto(block.memory[:size], content)
         return block
 
-    def _write(self, buffers: Buffers, descriptors: list[int], wait: bool) -> None:
+    def _write(self, buffers: Buffers, files: Files, wait: bool) -> None:
         try:
             if not self._waiting:
-                self._stream.send(buffers, descriptors, wait=False)
+                self._stream.send(buffers, files, wait=False)
                 if not buffers and not getattr(self._stream, "has_unsent", False):
                     return
-                descriptors = []
         except OSError as error:
             if not self._is_started:
                 raise
             self._end_writing(error)
             raise self.error from error  # type: ignore[misc]
         except BaseException:  # interrupted: the other side must see whole messages
-            self._write_later(deque(map(bytes, buffers)), [])
+            self._write_later(deque(map(bytes, buffers)), files)
             raise
         if not wait:  # the arrays may change when the caller has gone on
             buffers = deque(map(bytes, buffers))
-        last = self._write_later(buffers, descriptors)
+        last = self._write_later(buffers, files)
         while wait and self._written < last:
             if self.error is not None:
                 raise self.error
             self._may_write.wait()
 
-    def _write_later(self, buffers: Buffers, descriptors: list[int]) -> int:
+    def _write_later(self, buffers: Buffers, files: Files) -> int:
         """Has a thread write what is left of a message; returns its number among those."""
-        self._waiting.append((buffers, descriptors))
+        size = sum(map(len, buffers))
+        self._waiting.append((buffers, files, size))
+        self._count(size)
         if self._writer is None:
             self._writer = threading.Thread(
                 target=self._write_waiting, name=f"runnel-writer-{self.task}", daemon=True
@@ -185,17 +202,24 @@ class Connection:
                     self._may_write.wait()
                 if self.error is not None:
                     return
-                buffers, descriptors = self._waiting[0]
+                buffers, files, size = self._waiting[0]
             # While something waits nobody else writes to the stream.
             try:
-                self._stream.send(buffers, descriptors, wait=True)
+                self._stream.send(buffers, files, wait=True)
             except OSError as error:
                 self._end_writing(error)
                 return
             with self._writing:
                 self._waiting.popleft()
                 self._written += 1
+                if self.error is None:  # who ends the connection counts all that is left
+                    self._count(-size)
                 self._may_write.notify_all()
+
+    def _count(self, change: int) -> None:
+        """Notes that bytes wait, or wait no longer; under the lock of writing."""
+        self._waiting_bytes += change
+        self._backlog.add(change)
 
     # Receiving ------------------------------------------------------------------------------
 
@@ -204,9 +228,14 @@ class Connection:
             while True:
                 message, values = self._read()
                 self.heard = True
+                if message is None:
+                    continue
                 self.is_receiving = True
                 self._receive(self, message, values)
                 self.is_receiving = False
+                del message, values  # nothing of them is kept while this waits
+                if len(self._received_blocks.freed) >= MOST_UNTOLD:
+                    self._tell_freed()
         except EOFError:
             self._end_with(ConnectionResetError("the other side has closed the connection"))
         except Malformed as error:
@@ -217,24 +246,37 @@ class Connection:
             self._end_with(ConnectionError(f"{type(error).__name__}: {error}"))
             raise
 
+    def _tell_freed(self) -> None:
+        """Gives blocks back without anything else to say: the other side may hear nothing more."""
+        with contextlib.suppress(UnavailableError):  # what is left is read, and then the end
+            self.send(Envelope(), wait=False)
+
     def read_first(self) -> Message:
         """The first message of the other side, before the connection has a thread."""
-        return self._read()[0]
+        message, _ = self._read()
+        assert message is not None, "a greeting gives nothing back"
+        return message
 
-    def _read(self) -> tuple[Message, list[Any]]:
+    def _read(self) -> tuple[Message | None, list[Any]]:
+        """The next message and its values; None when it does nothing but give blocks back."""
         self._fill(HEADER.size)
         magic, kind, count, freed, head_size, body_size = HEADER.unpack_from(
             self._buffer, self._begin
         )
         if magic != MAGIC:
             raise Malformed(f"it begins with {bytes(magic)!r}")
-        if head_size > MOST_HEAD or body_size > self._most:
+        most_head, most_body = self._limits
+        if head_size > most_head or body_size > most_body:
             raise Malformed(f"it is too long ({head_size} and {body_size} bytes)")
+        if not most_body and (count or freed):
+            raise Malformed("it is to be a greeting, and has values")
         self._begin += HEADER.size
         self.received_bytes += HEADER.size + head_size + body_size
         head = self._taken(head_size)
         if freed:
             head = self._take_back(head, freed)
+            if not head and not count:
+                return None, []
         message, position = unpack(kind, head, count)
         found, place = [], 0
         for _ in range(count):
@@ -345,6 +387,7 @@ class Connection:
             self._sent_blocks.close()
         # Whoever holds the lock is about to get an error from the stream.
         with self._may_write:
+            self._count(-self._waiting_bytes)
             self._may_write.notify_all()
         self._lost(self, ended)
 
@@ -355,22 +398,3 @@ class Connection:
             ended.task = self.task  # type: ignore[attr-defined]
             self.error = ended
         return self.error
-
-
-def _framed(
-    kind: int, values: int, freed: int, head: Sequence[bytes], contents: Sequence[Any]
-) -> Buffers:
-    """A message as it is written; what is small is put together."""
-    sizes = [len(content) + -len(content) % ALIGNMENT for content in contents]
-    header = HEADER.pack(MAGIC, kind, values, freed, sum(map(len, head)), sum(sizes))
-    small = [header, *head]
-    buffers: list[Any] = []
-    for content, size in zip(contents, sizes, strict=True):
-        if len(content) > _SMALL:
-            buffers += [b"".join(small), content]
-            small = []
-        else:
-            small.append(bytes(content))
-        small.append(_ZEROS[: size - len(content)])
-    buffers.append(b"".join(small))
-    return deque(filter(len, buffers))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from runnel.distributed.clock_offset import ClockOffset
 from runnel.distributed.messages import Message
 from runnel.distributed.transport.connection import Received
 from runnel.graph.errors import UnavailableError
@@ -23,6 +24,7 @@ class InProcessChannel:
     def __init__(self, receive: Received, lost: Callable[[Any, Exception], None]) -> None:
         self.task = ""
         self.incarnation = 0
+        self.clock = ClockOffset()
         self.heard = True
         self.is_receiving = False
         self.sent_bytes = self.received_bytes = 0  # nothing becomes bytes here

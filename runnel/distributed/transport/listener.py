@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel.distributed.security import PROTOCOL, Security, is_loopback, split_address
-from runnel.distributed.transport.connection import MAGIC
+from runnel.distributed.transport.frame import MAGIC
 from runnel.distributed.transport.stream import (
     GREETING_SECONDS,
     PlainStream,
@@ -148,7 +148,7 @@ def _pump(source: Any, sink: Any) -> None:
     buffer = memoryview(bytearray(_CHUNK))
     try:
         while count := source.receive(buffer):
-            sink.send(deque([buffer[:count]]), (), True)
+            sink.send(deque([buffer[:count]]), deque(), True)
     except OSError:
         pass
     finally:

@@ -12,6 +12,7 @@ import fcntl
 import mmap
 import os
 import threading
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -24,6 +25,13 @@ LEAST_BYTES = 1 << 17
 _SMALLEST = 1 << 20
 MOST_BYTES = 1 << 32
 """What the blocks of one connection may take; beyond that values go through the socket."""
+MOST_BLOCKS = 256
+"""How many blocks a connection may have: either side has a file open for each."""
+MOST_NEW = 128
+"""How many blocks a message may give to the other side, which has two files open for each
+until it has read the message's head; other values of that message go through the socket."""
+MOST_UNTOLD = 4
+"""How many blocks may wait for a message that gives them back; then there is one for them alone."""
 
 _ADD_SEALS, _GET_SEALS, _SEAL_SHRINK = 1033, 1034, 2
 
@@ -33,24 +41,40 @@ def is_available() -> bool:
     return hasattr(os, "memfd_create") and hasattr(fcntl, "fcntl")
 
 
+class MemoryFile:
+    """An open file of memory; it is closed when nothing refers to it any more."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, size: int) -> None:
+        self._descriptor = os.memfd_create("runnel", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self._descriptor, size)
+        # The receiver must be sure that the memory stays.
+        fcntl.fcntl(self._descriptor, _ADD_SEALS, _SEAL_SHRINK)
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+        return self._descriptor
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        if hasattr(self, "_descriptor"):  # it could be opened
+            close(self._descriptor)
+
+
 class SentBlock:
     """A block of the sender's."""
 
-    __slots__ = ("number", "memory", "descriptor", "is_known")
+    __slots__ = ("number", "memory", "_file")
 
     def __init__(self, number: int, size: int) -> None:
         self.number = number
-        self.descriptor = os.memfd_create("runnel", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        try:
-            os.ftruncate(self.descriptor, size)
-            # The receiver must be sure that the memory stays.
-            fcntl.fcntl(self.descriptor, _ADD_SEALS, _SEAL_SHRINK)
-            self.memory = np.frombuffer(mmap.mmap(self.descriptor, size), np.uint8)
-        except BaseException:
-            os.close(self.descriptor)
-            raise
-        self.is_known = False
-        """True when the other side has been given its file."""
+        self._file: MemoryFile | None = MemoryFile(size)
+        self.memory = np.frombuffer(mmap.mmap(self._file.fileno(), size), np.uint8)
+
+    def take_file(self) -> MemoryFile | None:
+        """The file, for the other side; None when it has been taken before."""
+        file, self._file = self._file, None
+        return file
 
 
 class SentBlocks:
@@ -65,8 +89,11 @@ class SentBlocks:
         self._limit = limit
         self._closed = False
 
-    def take(self, size: int) -> SentBlock | None:
-        """A free block of at least ``size`` bytes; None when there is no more memory for it."""
+    def take(self, size: int, may_add: bool = True) -> SentBlock | None:
+        """A free block of at least ``size`` bytes, or else, if it may be added, a new one.
+
+        None when there is no memory for it.
+        """
         capacity = max(_SMALLEST, 1 << (size - 1).bit_length())
         if capacity - size > capacity // 4 and capacity > 16 * _SMALLEST:
             capacity = -(-size // (capacity // 8)) * (capacity // 8)
@@ -74,7 +101,9 @@ class SentBlocks:
             free = self._free.get(capacity)
             if free:
                 return free.pop()
-            if self._closed or self._bytes + capacity > self._limit:
+            if not may_add or self._closed or len(self._blocks) >= MOST_BLOCKS:
+                return None
+            if self._bytes + capacity > self._limit:
                 return None
             self._bytes += capacity
             number = len(self._blocks) + 1
@@ -97,8 +126,6 @@ class SentBlocks:
         """Gives the memory back; the other side keeps what it looks at."""
         with self._lock:
             self._closed = True
-            for block in self._blocks.values():
-                os.close(block.descriptor)
             self._blocks.clear()
             self._free.clear()
 

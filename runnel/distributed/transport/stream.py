@@ -13,7 +13,6 @@ import ssl
 import struct
 import threading
 from collections import deque
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 GREETING_SECONDS = 10.0
@@ -27,14 +26,27 @@ Buffers = deque[Any]
 """Bytes, memoryviews, arrays of bytes."""
 
 
+class OpenFile(Protocol):
+    """A file that is closed when nothing refers to it any more."""
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+
+
+Files = deque[OpenFile]
+
+
 class Stream(Protocol):
     """A connection's two directions."""
 
     descriptors: deque[int]
     """Open files that the other side has sent, in order (over a local socket only)."""
 
-    def send(self, buffers: Buffers, descriptors: Sequence[int], wait: bool) -> None:
-        """Sends ``buffers`` and takes them off the list; without ``wait``, what goes at once."""
+    def send(self, buffers: Buffers, files: Files, wait: bool) -> None:
+        """Sends ``buffers`` and takes them off the list; without ``wait``, what goes at once.
+
+        ``files`` go with them over a local socket, before the last of the bytes.
+        """
 
     def receive(self, into: memoryview) -> int:
         """Waits for some bytes; 0 when the other side has closed."""
@@ -60,20 +72,35 @@ class PlainStream:
         self.descriptors: deque[int] = deque()
         self._room = socket.CMSG_SPACE(_MOST_DESCRIPTORS * 4) if self.is_local else 0
 
-    def send(self, buffers: Buffers, descriptors: Sequence[int], wait: bool) -> None:
+    def send(self, buffers: Buffers, files: Files, wait: bool) -> None:
         flags = 0 if wait else socket.MSG_DONTWAIT
-        attached = [(*_RECEIVED, array.array("i", descriptors))] if descriptors else []
         while buffers:
             try:
-                if len(buffers) == 1 and not attached:
+                if files:
+                    sent = self._send_files(buffers[0], files, flags)
+                elif len(buffers) == 1:
                     sent = self._socket.send(buffers[0], flags)
                 else:
                     batch = [buffers[i] for i in range(min(len(buffers), _MOST_BUFFERS))]
-                    sent = self._socket.sendmsg(batch, attached, flags)
+                    sent = self._socket.sendmsg(batch, [], flags)
             except BlockingIOError:
                 return
-            attached = []
             _take_off(buffers, sent)
+
+    def _send_files(self, buffer: Any, files: Files, flags: int) -> int:
+        """Sends as many files as the other side has room for, and takes them off the list.
+
+        More of them have to go with other bytes, so that one byte goes with these: a system call
+        receives the files of one that has sent them, never of two.
+        """
+        batch = [files[i] for i in range(min(len(files), _MOST_DESCRIPTORS))]
+        attached = array.array("i", [file.fileno() for file in batch])
+        if len(batch) < len(files):
+            buffer = memoryview(buffer)[:1]
+        sent = self._socket.sendmsg([buffer], [(*_RECEIVED, attached)], flags)
+        for _ in batch:
+            files.popleft()
+        return sent
 
     def receive(self, into: memoryview) -> int:
         if not self.is_local:
@@ -143,7 +170,7 @@ class TlsStream:
                 self._incoming.write(content)
         self._socket.sendall(self._outgoing.read())
 
-    def send(self, buffers: Buffers, descriptors: Sequence[int], wait: bool) -> None:
+    def send(self, buffers: Buffers, files: Files, wait: bool) -> None:
         while buffers or self._unsent:
             if not self._unsent and buffers:
                 with self._lock:

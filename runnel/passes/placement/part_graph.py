@@ -7,16 +7,19 @@ what is known of its outputs' shapes. What is fed is a ``Placeholder``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from runnel.graph.attr_value import encode_attribute
+from runnel.graph.device_set import LogicalDevice
 from runnel.graph.graph_def import GRAPH_DEF_VERSION, ORIGIN, write_node
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.registry import get_op_def
 from runnel.graph.shapes import TensorShape
 from runnel.ops.data.function_ops import functions_of
-from runnel.passes.placement.partition import Part
+from runnel.passes.placement.partition import Part, partition
+from runnel.passes.program.program import Node, Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +105,11 @@ def part_graph(
         name, _, index = text_of[value].partition(":")
         found.fetches[value] = f"{name}:{index or 0}"
     return found
+
+
+def add_device_graphs(
+    program: Program, device_of: Mapping[Node, LogicalDevice], host: LogicalDevice, metadata: Any
+) -> None:
+    """Adds a graph for each device that has something to run to a ``RunMetadata``."""
+    for part in partition(program, device_of, host=host).parts.values():
+        part_graph(part, metadata.partition_graphs.add(), False, host.name)

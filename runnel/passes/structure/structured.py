@@ -19,7 +19,7 @@ from typing import Any
 from runnel.graph.operation import Operation
 from runnel.graph.registry import OpDef
 from runnel.graph.shapes import is_fully_defined
-from runnel.passes.program.program import Node, Program
+from runnel.passes.program.program import Node, Program, is_constant
 from runnel.passes.program.reached_state import ReachedState
 from runnel.passes.program.state_access import StateAccess, requires_shape
 
@@ -245,6 +245,12 @@ def nested_nodes(nodes: Any) -> Iterator[Node]:
         if structure is not None:
             for program in structure.programs:
                 yield from nested_nodes(program.nodes)
+
+
+def operation_names(nodes: Any) -> list[str]:
+    """The user's operations in ``nodes``, inside of loops and branches too, but no constants."""
+    inner = (node for node in nested_nodes(nodes) if structure_of(node) is None)
+    return list(dict.fromkeys(node.op.name for node in inner if not is_constant(node)))
 
 
 def _touched(structure: Structure) -> Touched:

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -48,6 +48,12 @@ _UNSEEN = sys.getrefcount(_alone.held)
 Explain = Callable[[Executable, list[Any], StepContext], None]
 
 
+class CallCount(Protocol):
+    """Where calls are counted."""
+
+    calls: int
+
+
 class BoundExecutable:
     """An executable, bound to the cells of a session.
 
@@ -55,7 +61,8 @@ class BoundExecutable:
     for, if that can be. ``borrows`` says whether inputs may be the caller's arrays, which must not
     be in use when a step ends; ``node`` is what an error names that comes before the call.
     ``overwritten`` are cells whose value a call takes only to leave it there if it fails;
-    ``tables`` are those of large variables of which it changes rows.
+    ``tables`` are those of large variables of which it changes rows. ``count`` is where
+    calls are counted.
     """
 
     def __init__(
@@ -68,10 +75,12 @@ class BoundExecutable:
         is_accelerator: bool,
         borrows: bool,
         node: Node,
-        overwritten: Sequence[Cell] = (),
-        tables: Sequence[Cell] = (),
+        overwritten: Sequence[Cell],
+        tables: Sequence[Cell],
+        count: CallCount,
     ) -> None:
         self.executable = executable
+        self._count = count
         self._state = state
         self._reshaped = reshaped
         self._spare = spare
@@ -206,6 +215,7 @@ class BoundExecutable:
 
         ``step`` gets the outcome, together with the cells that get their new values.
         """
+        self._count.calls += 1
         if self._is_pure:
             return self._call(arguments, run, step)
         state, called = self._state, None

@@ -47,6 +47,7 @@ def compile_segment(
     platform: str,
     device: Any = None,
     is_whole: bool = True,
+    is_alone: bool = True,
     is_chained: bool = False,
     tensor_float_32: bool = True,
     overwritten: Sequence[Operation] = (),
@@ -54,7 +55,8 @@ def compile_segment(
 ) -> Executable:
     """Compiles ``code`` for these concrete shapes (and the values of specialised inputs).
 
-    ``is_whole`` says that it is a whole step; one of many segments asks earlier whether to go on.
+    ``is_whole`` says that it is a whole step. One that is not ``is_alone``, whose step has other
+    segments, asks earlier whether to go on.
     One that ``is_chained`` takes the outcome of the step before, and where that has failed, or
     anything else in a chain of steps, it fails too. Without ``tensor_float_32`` an accelerator
     multiplies float32 with all its bits. ``overwritten`` are variables that the code stores without
@@ -62,7 +64,7 @@ def compile_segment(
     fails. ``repetitions`` are traced as loops where that is possible.
     """
     global compilations
-    options = (platform, is_whole, is_chained, tensor_float_32)
+    options = (platform, is_whole, is_alone, is_chained, tensor_float_32)
     program = SegmentProgram(
         code, states, streams, inputs, specialized, *options, overwritten, repetitions
     )
@@ -160,4 +162,4 @@ def _loaded(
 def _finish(executable: Executable, jitted: Any, compiled: Any, lower: Callable[[], Any]) -> None:
     work_bytes = sum(shape.size * shape.dtype.itemsize for shape in executable.work)
     executable.needed_bytes = needed_bytes(compiled) + work_bytes
-    executable.call, executable.lower = jitted, lower
+    executable.call, executable.lower, executable.compiled = jitted, lower, compiled

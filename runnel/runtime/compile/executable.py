@@ -46,6 +46,8 @@ class Executable:
     """The memory that a call takes beyond its arguments."""
     lower: Any = None
     """Makes the program that XLA was given, to be shown."""
+    compiled: Any = None
+    """What XLA has made of it, to be shown."""
     packs: list[list[int]] = field(default_factory=list)
     """Positions in ``code.loads`` of variables whose values are the rows of one array."""
     saved: int = 0

@@ -19,6 +19,15 @@ _PIECE_SECONDS = 0.1
 _MANY_EQUATIONS = 64
 
 
+def is_divided(jaxpr: Any, platform: str) -> bool:
+    """Whether the closed ``jaxpr``, whose last input says whether to go on, has several pieces."""
+    from jax.extend.core import Literal
+
+    inner = jaxpr.jaxpr
+    before, _ = _apart(inner.eqns, inner.invars[-1], Literal)
+    return len(_cut(before, platform)) > 1
+
+
 def run_in_pieces(jaxpr: Any, platform: str, arguments: Sequence[Any], asker: Asker) -> list[Any]:
     """The results of the closed ``jaxpr``, whose last input says whether to go on.
 

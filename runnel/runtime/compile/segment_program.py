@@ -24,7 +24,7 @@ from runnel.runtime.compile.checks import Checks
 from runnel.runtime.compile.executable import Executable
 from runnel.runtime.compile.gates import gates_of
 from runnel.runtime.compile.packed_variables import packs_in
-from runnel.runtime.compile.pieces import run_in_pieces
+from runnel.runtime.compile.pieces import is_divided, run_in_pieces
 from runnel.runtime.compile.repetition import Repetition
 from runnel.runtime.compile.rows import TracedRow, taken_out, together
 from runnel.runtime.compile.segment_trace import SegmentTrace, is_known
@@ -67,6 +67,7 @@ class SegmentProgram:
         specialized: frozenset[int],
         platform: str,
         is_whole: bool,
+        is_alone: bool,
         is_chained: bool,
         tensor_float_32: bool,
         overwritten: Sequence[Operation],
@@ -74,7 +75,7 @@ class SegmentProgram:
     ) -> None:
         self.code = code
         self._platform = platform
-        self._is_whole = is_whole
+        self._is_alone = is_alone
         self._tensor_float_32 = tensor_float_32
         self._repetitions = repetitions
         loaded = self._loaded = [*(variable for variable, _, _ in code.loads), *overwritten]
@@ -161,8 +162,8 @@ class SegmentProgram:
             executable.asks_natively = True
             if executable.asks:
                 called = jax.jit(partial(step, may_go_on=None))  # traced again, with that
-        if seconds > (LONG_SECONDS if self._is_whole else SHARED_SECONDS):
-            called = self._in_pieces()
+        if seconds > (LONG_SECONDS if self._is_alone else SHARED_SECONDS):
+            called = self._in_pieces() or called
 
         def function(d: Any, k: Any, s: Any, arguments: Any, c: Any, _: Any) -> Any:
             if not executable.asks:
@@ -171,11 +172,17 @@ class SegmentProgram:
 
         return function
 
-    def _in_pieces(self) -> Callable[..., Any]:
-        """The step as a function that asks between its pieces whether to go on."""
+    def _in_pieces(self) -> Callable[..., Any] | None:
+        """The step as a function that asks between its pieces whether to go on.
+
+        None where it is one piece: nothing is left to skip when that has been asked, and to choose
+        between the old and the new variables costs another pass over both.
+        """
         executable, platform = self.executable, self._platform
         go_on = jax.ShapeDtypeStruct((), np.bool_)
         traced = jax.jit(self._step()).trace(*self._operands, self._run, go_on)
+        if not is_divided(traced.jaxpr, platform):
+            return None
         executable.asks = True
         shape = jax.tree_util.tree_structure(traced.out_info)
 

@@ -14,6 +14,7 @@ from typing import Any
 from runnel.graph import errors
 from runnel.graph.operation import Operation
 from runnel.passes.program.program import Node
+from runnel.runtime.devices.devices import kind_of
 from runnel.runtime.state.cell import Cell
 
 _ADVICE = (
@@ -40,6 +41,19 @@ def free_bytes(device: Any) -> int | None:
     if device.platform == "cpu" and hasattr(os, "sysconf"):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return None
+
+
+def peak_memory_of_devices() -> dict[str, int]:
+    """The most bytes that were in use on each device of JAX that tells, with what to call it."""
+    import jax
+
+    found = {}
+    for device in jax.local_devices():
+        stats = device.memory_stats()
+        if stats and "peak_bytes_in_use" in stats:
+            name = f"peak memory of {kind_of(device.platform)}:{device.local_hardware_id or 0}"
+            found[name] = int(stats["peak_bytes_in_use"])
+    return found
 
 
 def require_memory(needed: int, device: Any, nodes: Sequence[Node], name: str) -> None:

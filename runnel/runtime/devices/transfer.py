@@ -7,12 +7,16 @@ on meanwhile.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from runnel.graph.device_set import LogicalDevice
+from runnel.graph.operation import Operation
 from runnel.runtime.devices.devices import compiles_for_host, xla_device
+from runnel.runtime.state.observer import StepObserver, TransferRun
 
 
 def put(value: Any, target: Any) -> Any:
@@ -83,16 +87,24 @@ def in_memory(value: Any) -> Any:
 class Transfer:
     """One value that crosses: value ``source`` is handed to ``device`` as value ``received``."""
 
-    __slots__ = ("source", "received", "name", "by_value", "_destination")
+    __slots__ = ("source", "received", "tensor", "sender", "by_value", "_destination")
 
     def __init__(
-        self, source: int, received: int, device: LogicalDevice, name: str, by_value: bool
+        self,
+        source: int,
+        received: int,
+        device: LogicalDevice,
+        tensor: str,
+        sender: LogicalDevice,
+        by_value: bool,
     ) -> None:
         self.source = source
         self.received = received
         self._destination = Destination(device)
-        self.name = name
-        """What is sent, and from where, for people."""
+        self.tensor = tensor
+        """The name of what is sent, for people."""
+        self.sender = sender
+        """The device that it comes from."""
         self.by_value = by_value
         """True when the receiver only wants to know the value, on the host."""
 
@@ -100,14 +112,70 @@ class Transfer:
     def device(self) -> LogicalDevice:
         return self._destination.device
 
-    def start(self, value: Any) -> Any:
+    def start(self, value: Any, observer: StepObserver | None = None) -> Any:
         """``value`` as the receiver takes it; the copy may still be on its way.
 
-        What a branch that was not taken leaves, None, crosses as it is.
+        What a branch that was not taken leaves, None, crosses as it is. With an ``observer``, who
+        is told of it, the copy is waited for.
         """
         if value is None:
             return None
+        if observer is not None:
+            return self._start_observed(value, observer)
         return in_memory(value) if self.by_value else self._destination.send(value)
 
+    def _start_observed(self, value: Any, observer: StepObserver) -> Any:
+        start = time.perf_counter_ns()
+        moved = self.start(value)
+        if self.by_value:
+            np.asarray(moved)  # which keeps what has come to the host
+        sender, receiver = self.sender.name, self.device.name
+        tell_of_transfer(observer, self.tensor, sender, receiver, start, moved)
+        return moved
+
     def __repr__(self) -> str:
-        return f"<Transfer {self.name} to {self.device.short_name}>"
+        route = f"{self.sender.short_name} to {self.device.short_name}"
+        return f"<Transfer {self.tensor} from {route}>"
+
+
+def sent_observed(
+    inputs: Sequence[Any], names: Mapping[int, str], device: LogicalDevice, observer: StepObserver
+) -> list[Any]:
+    """``inputs`` on an accelerator, those at the positions of ``names``: what they are called."""
+    sent = list(inputs)
+    for position, name in names.items():
+        if isinstance(inputs[position], np.ndarray):
+            start = time.perf_counter_ns()
+            sent[position] = put(inputs[position], xla_device(device))
+            host = host_name(device.name)
+            tell_of_transfer(observer, name, host, device.name, start, sent[position])
+    return sent
+
+
+def fetched_observed(value: Any, name: str, device: LogicalDevice, observer: StepObserver) -> None:
+    """Brings ``value``, which ``device`` gave, to the host; JAX keeps the copy with it."""
+    if device.device_type != "CPU" and hasattr(value, "block_until_ready"):
+        value.block_until_ready()
+        start = time.perf_counter_ns()
+        np.asarray(value)
+        tell_of_transfer(observer, name, device.name, host_name(device.name), start, value)
+
+
+def host_name(device: str) -> str:
+    """The CPU of the task of ``device``."""
+    return f"{device.rpartition('/device:')[0]}/device:CPU:0"
+
+
+def tell_of_transfer(
+    observer: StepObserver,
+    tensor: str,
+    sender: str | Operation,
+    receiver: str,
+    start: int,
+    moved: Any,
+) -> None:
+    """Waits for what was sent at ``start``, and tells ``observer`` how long that took."""
+    if hasattr(moved, "block_until_ready"):
+        moved.block_until_ready()
+    run = TransferRun(tensor, sender, receiver, start, time.perf_counter_ns(), moved)
+    observer.transfer(run)

@@ -13,7 +13,7 @@ from runnel.ops.send_recv import send_dead
 from runnel.queues.rendezvous import DEAD
 from runnel.queues.waiter import WAITING
 from runnel.runtime.devices.devices import xla_device
-from runnel.runtime.devices.transfer import put
+from runnel.runtime.devices.transfer import put, tell_of_transfer
 from runnel.runtime.dynamic.layout import Task
 from runnel.runtime.dynamic.region_state import Reference, RegionState
 from runnel.runtime.interpret import verification
@@ -95,9 +95,20 @@ class NodeRunner:
                 key = stretch.inputs[position], device
                 source, moved = self._arrived.get(key, (None, None))
                 if source is not value:
+                    start = time.perf_counter_ns()
                     moved = put(value, target)
+                    if self.context.observer is not None:
+                        self._note_transfer(stretch, position, start, moved)
                     self._arrived[key] = value, moved
                 args[position] = moved
+
+    def _note_transfer(self, stretch: Stretch, position: int, start: int, moved: Any) -> None:
+        """Tells the observer what was brought for a stretch."""
+        assert stretch.device is not None
+        taker = stretch.taker(position)
+        tensor = taker.op.inputs[taker.inputs.index(stretch.inputs[position])]
+        observer, receiver = self.context.observer, stretch.device.name
+        tell_of_transfer(observer, tensor.name, tensor.op, receiver, start, moved)
 
     def begin(self, task: Task, args: list[Any], iteration: Any = None) -> Any:
         """Begins a blocking operation of ``iteration``: its results, or what waits for them."""
@@ -112,12 +123,14 @@ class NodeRunner:
                 args = list(map(as_numpy, args))
             if task.references:
                 self._resolve(task, args)
+            self.state.before_exchange(context)
             results = task.call(waiter, *args)
         except Exception as error:
             raise as_op_error(error, task.node, args) from error
         if results is WAITING:
             context.begin_to_wait(waiter)
             return waiter
+        self.state.after_exchange()
         if not (task.exchanges and results and results[0] is DEAD):
             self.note(task, start, results)
         return results

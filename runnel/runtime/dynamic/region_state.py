@@ -98,11 +98,14 @@ class RegionState:
     def _take(self) -> None:
         variables = self._variables
         with variables.task.lock:
-            self._values = {
-                cell: None if cell.value is None else as_numpy(cell.value)
-                for cell in variables.cells.values()
-            }
+            self._take_values()
             self._positions = {op: cell.value for op, cell in variables.streams.items()}
+
+    def _take_values(self) -> None:
+        self._values = {
+            cell: None if cell.value is None else as_numpy(cell.value)
+            for cell in self._variables.cells.values()
+        }
 
     def reference(self, variable: Operation) -> Reference:
         """What the variable's own operation gives."""
@@ -158,6 +161,24 @@ class RegionState:
                 [*self._new, *(cell for _, cell in streams)],
                 [*self._new.values(), *(self._positions[op] for op, _ in streams)],
             )
+
+    def before_exchange(self, context: StepContext) -> None:
+        """Stores what the step has written: whoever gets what it is about to give sees that too.
+
+        A queue's element, or a tensor that is sent, says that what came before it has happened.
+        """
+        if self._new:
+            self.commit(context)
+            self._new = {}
+
+    def after_exchange(self) -> None:
+        """Takes the values that the variables have by now: as they were for whoever gave something.
+
+        A step that had to wait for it does so in :meth:`resume`.
+        """
+        if self._values:
+            with self._variables.task.lock:
+                self._take_values()
 
     def suspend(self, context: StepContext) -> None:
         """Stores what the step has written and releases the locks: the step is about to sleep."""

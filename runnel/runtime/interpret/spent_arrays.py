@@ -47,7 +47,7 @@ class SpentArrays:
                 call, computes_in_place = partial(_added, call), True
         if computes_in_place:
             is_new = True
-            given += self._place(node, arguments, spent)
+            given += [place_of(call) + place for place in self._place(node, arguments, spent)]
         if not is_new:
             self._own.difference_update(arguments)
         elif self._has_axes(node.outputs[0]):
@@ -95,6 +95,12 @@ class SpentArrays:
         if value is None or len(value) < 2 or value[-1] is None or bias != (value[-1],):
             return False
         return node.attrs["data_format"] in _LAST_AXIS
+
+
+def place_of(call: Any) -> str:
+    """What stands in a line of Python before the argument that says where the result goes."""
+    # By position is a little faster; but these two warn of it, since NumPy 2.4.
+    return "out=" if call in (np.maximum, np.minimum) else ""
 
 
 def _added(kernel: Callable[..., Any], a: Any, b: Any, place: Any = None) -> Any:

@@ -19,6 +19,7 @@ from runnel.runtime.interpret.code import Code, Instruction
 from runnel.runtime.interpret.function_writer import FunctionWriter
 from runnel.runtime.interpret.interpreter import interpret
 from runnel.runtime.interpret.scalar_code import is_number
+from runnel.runtime.interpret.spent_arrays import place_of
 from runnel.runtime.state.step_context import StepContext
 
 PIECE = 256
@@ -70,10 +71,11 @@ class WrittenCode:
             else:
                 names[slot] = out.bind("c", constant[()] if slot in numbers else constant)
         fresh: set[int] = set()
+        variables = _Variables()
         for instruction, last in zip(piece.instructions, piece.last_uses(), strict=True):
-            self._write(out, instruction, names, last, fresh)
+            self._write(out, instruction, names, last, fresh, variables)
         for slot in piece.gives:
-            out.line(f"slots[{slot}] = s{slot}")
+            out.line(f"slots[{slot}] = {names[slot]}")
         return out.function(["slots"], [])
 
     def _numbers(self, piece: _Piece) -> set[int]:
@@ -98,33 +100,38 @@ class WrittenCode:
         names: dict[Any, str],
         last: set[int],
         fresh: set[int],
+        variables: _Variables,
     ) -> None:
         """A line for ``instruction``; it is the ``last`` to take the values of some slots.
 
-        ``fresh`` are the slots with arrays that nothing but ufuncs has seen.
+        ``fresh`` are the slots with arrays that nothing but ufuncs has seen. ``variables`` are the
+        local variables for what slots get.
         """
         call, args, result, node = instruction
         arguments = [names[slot] for slot in args]
         text = self._expression(out, node, arguments)
         is_fresh = isinstance(call, np.ufunc) and text is None
+        kept: list[int] = []
         if text is None:
             if call not in names:  # a slot is an integer, a kernel never is
                 names[call] = out.bind("k", call)
-            taken = [*arguments]
-            if is_fresh:
-                taken += [names[slot] for slot in self._reused(instruction, last & fresh)]
+            if is_fresh and type(result) is int:
+                kept = self._reused(instruction, last & fresh)
+            taken = arguments + [place_of(call) + names[slot] for slot in kept]
             text = f"{names[call]}({', '.join(taken)})"
         if not is_fresh:
             fresh.difference_update(args)
         slots = (result,) if type(result) is int else result
+        if kept:  # the array goes on under the name that it has
+            variables[result], variables[kept[0]] = variables[kept[0]], variables[result]
         for slot in slots:
-            names[slot] = f"s{slot}"
+            names[slot] = variables[slot]
             fresh.discard(slot)
         if is_fresh:
             fresh.update(slots)
         targets = ", ".join(names[slot] for slot in slots)
         comma = "" if type(result) is int else ", "
-        out.line(f"{targets}{comma} = {text}" if slots else text, node, arguments)
+        out.line(f"{targets}{comma} = {text}" if slots and not kept else text, node, arguments)
 
     def _reused(self, instruction: Instruction, free: set[int]) -> list[int]:
         """The slot of an argument, if there is one, whose array may hold the result."""
@@ -148,6 +155,13 @@ class WrittenCode:
         if len(node.outputs) != 1 or not is_number(self._infos[node.outputs[0]]):
             return None
         return out.expression(node, arguments)
+
+
+class _Variables(dict[int, str]):
+    """The local variable of each slot: another for each of them."""
+
+    def __missing__(self, slot: int) -> str:
+        return self.setdefault(slot, f"s{slot}")
 
 
 class _Piece:

@@ -7,17 +7,23 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from runnel.passes.program.program import Node, is_constant
-from runnel.passes.structure.structured import nested_nodes, structure_of
+from runnel.passes.program.program import Node
+from runnel.passes.structure.structured import operation_names
+from runnel.runtime.devices.device_memory import peak_memory_of_devices
 from runnel.runtime.report.tier_reason import reason_for, tier_of
 from runnel.runtime.schedule.plan import StepPlan
 from runnel.runtime.schedule.unit import BlockingUnit, BoundUnit, SegmentUnit
 from runnel.runtime.segment.tiers import SegmentRunner
 from runnel.runtime.segment.variants import Timing, Variant
+
+if TYPE_CHECKING:
+    from runnel.runtime.compile.executable import Executable
+
+OPTIMIZED = "optimized"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +32,19 @@ class Times:
 
     runs: int
     seconds: float
+    """The mean of those that were timed; 0 if none was."""
     fastest: float
+    timed: int
+    """How many were: every interpreted one, the compiled ones now and then."""
 
     @staticmethod
     def of(timing: Timing) -> Times | None:
         """What was noted; None if nothing ran."""
-        if not timing.runs:
+        runs = max(timing.calls, timing.runs)
+        if not runs:
             return None
-        return Times(timing.runs, timing.seconds / timing.runs, timing.fastest)
+        mean = timing.seconds / max(timing.runs, 1)
+        return Times(runs, mean, timing.fastest if timing.runs else 0.0, timing.runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +56,6 @@ class ForShapes:
     why: str
     interpreted: Times | None
     compiled: Times | None
-    """Of the first runs that were compiled, which are timed; None where compiling was forced."""
     memory: int
     """Bytes that a compiled run takes beside its inputs and variables."""
     hlo: str | None
@@ -74,7 +84,8 @@ class StepExplanation:
     runs: int
     units: tuple[UnitExplanation, ...]
     counts: dict[str, int] = field(default_factory=dict)
-    """Of the process: executables compiled and loaded from disk, peak memory in bytes."""
+    """Of the process: executables compiled and loaded from disk, its peak memory in bytes, and that
+    of each device that tells."""
 
     def __iter__(self) -> Iterator[UnitExplanation]:
         return iter(self.units)
@@ -98,13 +109,25 @@ class StepExplanation:
         Path(path).write_text(self.to_html(), encoding="utf-8")
 
 
-def explain_step(plan: StepPlan, hlo: bool) -> StepExplanation:
-    """Explains a plan as it is now."""
+def explain_step(plan: StepPlan, hlo: bool | str) -> StepExplanation:
+    """Explains a plan as it is now.
+
+    ``hlo`` shows the programs of compiled units: True as XLA was given them, "optimized" as it runs
+    them.
+    """
+    if hlo not in (False, True, OPTIMIZED):
+        raise ValueError(f"hlo is {hlo!r}; it must be False, True or {OPTIMIZED!r}")
     units = tuple(_unit(unit, plan, hlo) for unit in plan.schedule.units)
     return StepExplanation(plan.runs, units, _counts())
 
 
-def _unit(unit: BoundUnit, plan: StepPlan, hlo: bool) -> UnitExplanation:
+def part_elsewhere(task: str, operations: Sequence[str]) -> UnitExplanation:
+    """The part of a step that another task runs, of which only the operations are known here."""
+    why = "another task runs it: a session of that task's own process can explain it"
+    return UnitExplanation("part", tuple(operations), task, "elsewhere", why, 0)
+
+
+def _unit(unit: BoundUnit, plan: StepPlan, hlo: bool | str) -> UnitExplanation:
     if isinstance(unit, SegmentUnit):
         return _segment(unit.runner, plan, hlo)
     if isinstance(unit, BlockingUnit):
@@ -118,24 +141,18 @@ def _unit(unit: BoundUnit, plan: StepPlan, hlo: bool) -> UnitExplanation:
     return UnitExplanation("region", names, "", "dynamic", why, 0, stretches=stretches)
 
 
-def _segment(runner: SegmentRunner, plan: StepPlan, hlo: bool) -> UnitExplanation:
+def _segment(runner: SegmentRunner, plan: StepPlan, hlo: bool | str) -> UnitExplanation:
     nodes = runner.segment.nodes
     variants = list(runner._variants._known.values())
     return UnitExplanation(
         "segment" if runner.segment.compilable else "host segment",
-        tuple(_names(nodes)),
+        tuple(operation_names(nodes)),
         _device(nodes[-1], plan),
         _most(tier_of(runner, variant) for variant in variants) or tier_of(runner, None),
         reason_for(runner, max(variants, key=_runs, default=None)),
         _state_bytes(runner),
         tuple(_for_shapes(runner, variant, hlo) for variant in variants),
     )
-
-
-def _names(nodes: Sequence[Node]) -> list[str]:
-    """The user's operations, those inside of loops and branches too, but no constants."""
-    inner = (node for node in nested_nodes(nodes) if structure_of(node) is None)
-    return list(dict.fromkeys(n.op.name for n in inner if not is_constant(n)))
 
 
 def _device(node: Node, plan: StepPlan) -> str:
@@ -157,15 +174,9 @@ def _state_bytes(runner: SegmentRunner) -> int:
         return sum(getattr(cell.value, "nbytes", 0) for cell in cells)
 
 
-def _for_shapes(runner: SegmentRunner, variant: Variant, hlo: bool) -> ForShapes:
+def _for_shapes(runner: SegmentRunner, variant: Variant, hlo: bool | str) -> ForShapes:
     bound = variant.executable
     executable = bound.executable if bound is not None else None
-    text = None
-    if hlo and executable is not None:
-        import jax
-
-        with jax.enable_x64(True):
-            text = executable.lower().as_text()
     return ForShapes(
         tuple(tuple(int(size) for size in np.atleast_1d(shape)) for shape in variant.input_shapes),
         tier_of(runner, variant),
@@ -173,8 +184,18 @@ def _for_shapes(runner: SegmentRunner, variant: Variant, hlo: bool) -> ForShapes
         Times.of(variant.interpreted),
         Times.of(variant.compiled),
         executable.needed_bytes if executable is not None else 0,
-        text,
+        _program_text(executable, hlo) if executable is not None and hlo else None,
     )
+
+
+def _program_text(executable: Executable, hlo: bool | str) -> str | None:
+    if hlo == OPTIMIZED:
+        text = executable.compiled.as_text()
+        return None if text is None else str(text)
+    import jax
+
+    with jax.enable_x64(True):
+        return str(executable.lower().as_text())
 
 
 def _counts() -> dict[str, int]:
@@ -182,6 +203,7 @@ def _counts() -> dict[str, int]:
     cache = sys.modules.get("runnel.runtime.compile.executable_cache")
     if cache is not None:
         found |= {name: int(count) for name, count in cache.counts.items()}
+        found |= peak_memory_of_devices()
     try:
         import resource
     except ImportError:  # not on Windows

@@ -46,8 +46,12 @@ def _operations(unit: UnitExplanation, limit: int | None = _SHOWN) -> str:
 
 def _times(times: Times | None) -> str:
     if times is None:
-        return "not timed"
-    return f"{times.runs} runs of {time_text(times.seconds)} (fastest {time_text(times.fastest)})"
+        return "not run"
+    if not times.timed:
+        return f"{times.runs} runs, none of them timed"
+    timed = f", {times.timed} timed" if times.timed < times.runs else ""
+    mean, fastest = time_text(times.seconds), time_text(times.fastest)
+    return f"{times.runs} runs of {mean} (fastest {fastest}{timed})"
 
 
 def _signature(one: ForShapes) -> list[str]:

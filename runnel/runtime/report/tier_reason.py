@@ -71,7 +71,7 @@ def _why_never(runner: SegmentRunner) -> str:
 
 def _why_by_cost(runner: SegmentRunner, variant: Variant) -> str:
     spent = variant.interpreted
-    cost = compile_cost.seconds(runner._compiler.expected_count)
+    cost = compile_cost.seconds_to_begin() + compile_cost.seconds(runner._compiler.expected_count)
     if variant.executable is not None:
         taken = time_text(spent.seconds)
         return f"interpreting it had taken {taken}: more than compiling beside it costs"

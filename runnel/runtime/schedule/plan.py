@@ -30,6 +30,7 @@ from runnel.passes.structure.structured import Dynamic, structure_of
 from runnel.queues.own_memory import is_alone
 from runnel.runtime.devices.device_memory import device_error
 from runnel.runtime.devices.session_devices import SessionDevices
+from runnel.runtime.devices.transfer import fetched_observed
 from runnel.runtime.dynamic.region import DynamicRegion
 from runnel.runtime.interpret.block_calls import require_fits
 from runnel.runtime.interpret.interpreter import uninitialized
@@ -158,8 +159,11 @@ class StepPlan:
         fed = set(program.feeds.values())
         units: list[BoundUnit] = []
         cuts = list(cut(program, access, device, device_of))
+        segments = sum(isinstance(unit.content, Segment) for unit in cuts)
         for place, unit in enumerate(cuts):
-            units.append(self._bound(unit, place, program, access, fed, len(cuts) == 1))
+            is_alone = segments == 1
+            is_whole = is_alone and len(cuts) == 1
+            units.append(self._bound(unit, place, program, access, fed, is_whole, is_alone))
         made = {value for unit in units for value in unit.outputs}
         wanted = {v for u in units if not isinstance(u, SegmentUnit) for v in u.inputs}
         wanted.update(program.fetches)
@@ -179,6 +183,7 @@ class StepPlan:
         access: StateAccess,
         fed: set[int],
         is_whole: bool,
+        is_alone: bool,
     ) -> BoundUnit:
         device, content = self._devices.default.device_type, unit.content
         if isinstance(content, Segment):
@@ -187,6 +192,7 @@ class StepPlan:
             runner = SegmentRunner(
                 *(program, content, access, self._task, device, self._mode, borrows),
                 is_whole=is_whole,
+                is_alone=is_alone,
                 steps_ahead=self._steps_ahead,
                 tensor_float_32=self._tensor_float_32,
             )
@@ -259,6 +265,10 @@ class StepPlan:
         if context.deadline is not None:
             for value, tensor in zip(values, self._build[0], strict=True):
                 context.await_ready(value, tensor.op)
+        if context.observer is not None:
+            for value, tensor in zip(values, self._build[0], strict=True):
+                device = self.device_of(tensor.op)
+                fetched_observed(value, tensor.name, device, context.observer)
         return own_values(values)
 
     def _without_value(self, fetched: list[Any]) -> errors.OpError:
@@ -298,13 +308,11 @@ class StepPlan:
 
         These show the step as it was described, pruned and placed, before it is rewritten.
         """
-        from runnel.passes.placement.part_graph import part_graph
-        from runnel.passes.placement.partition import partition
+        from runnel.passes.placement.part_graph import add_device_graphs
 
-        program, host = prune(*self._build), self._devices.devices.host
+        program = prune(*self._build)
         device_of = {node: self.device_of(node.op) for node in program.nodes}
-        for part in partition(program, device_of, host=host).parts.values():
-            part_graph(part, run_metadata.partition_graphs.add(), False, host.name)
+        add_device_graphs(program, device_of, self._devices.devices.host, run_metadata)
 
     def _optimize(self) -> None:
         if self._prepare_lock.acquire(blocking=False):

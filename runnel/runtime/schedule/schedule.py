@@ -97,8 +97,8 @@ class Schedule:
                 continue  # it is there
             number = received[value, device] = program.new_value(program.infos[value])
             as_array = any(unit.takes_array(value) for unit in units)
-            name = f"{names[value]} from {(sources or [host])[0]}"
-            transfer = Transfer(value, number, device, name, by_value=not as_array)
+            sender = next((source for source in sources if source is not None), host)
+            transfer = Transfer(value, number, device, names[value], sender, not as_array)
             if value not in makers:
                 self._fed.append(transfer)
             for unit in makers.get(value, ()):
@@ -174,7 +174,7 @@ class Schedule:
         unfinished: set[int] = set()
         try:
             if self._fed:
-                self._send_fed(values, pending)
+                self._send_fed(values, context, pending)
             for unit in self.units:
                 blocked = bool(unfinished) and not unfinished.isdisjoint(unit.needs)
                 if blocked or not self._start(unit, values, context, pending):
@@ -195,11 +195,11 @@ class Schedule:
             if context.outstanding:
                 context.withdraw()
 
-    def _send_fed(self, values: dict[int, Any], pending: Pending) -> None:
+    def _send_fed(self, values: dict[int, Any], context: StepContext, pending: Pending) -> None:
         """Starts the transfers of fed values; until they end, the caller's arrays are in use."""
         for transfer in self._fed:
             value = values[transfer.source]
-            moved = values[transfer.received] = transfer.start(value)
+            moved = values[transfer.received] = transfer.start(value, context.observer)
             if moved is not value:
                 pending[-1 - len(pending)] = Unconfirmed(None, arrays=[moved])
 
@@ -223,15 +223,16 @@ class Schedule:
         for number, result in zip(unit.outputs, results):
             values[number] = result
         if unit.transfers or unit.kept:
-            self._send(unit, values)
+            self._send(unit, values, context)
         return True
 
     @staticmethod
-    def _send(unit: BoundUnit, values: dict[int, Any]) -> None:
+    def _send(unit: BoundUnit, values: dict[int, Any], context: StepContext) -> None:
         for transfer in unit.transfers:
             # Units that wait for different things may each have read the same variable.
             if transfer.received not in values:
-                values[transfer.received] = transfer.start(values[transfer.source])
+                value = values[transfer.source]
+                values[transfer.received] = transfer.start(value, context.observer)
         for value in unit.kept:
             values[value] = as_numpy(values[value])
 
@@ -266,7 +267,7 @@ class Schedule:
             if results is WAITING:
                 continue
             values.update(zip(unit.outputs, results))
-            self._send(unit, values)
+            self._send(unit, values, context)
             finished = [unit.place]
             ready: list[int] = []
             while finished:

@@ -11,7 +11,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,7 @@ from runnel.runtime.interpret.code import Code, TracedCall
 from runnel.runtime.interpret.structured_code import StructuredCall
 from runnel.runtime.segment.beside import begin_beside
 from runnel.runtime.segment.compile_cost import compile_cost
+from runnel.runtime.state.observer import SegmentRun, StepObserver
 from runnel.runtime.state.step_context import StepContext
 
 logger = logging.getLogger("runnel")
@@ -111,6 +112,7 @@ class BoundedLoop:
         self._cost = sum(1 for _ in nested_nodes([node]))
         self._lock = threading.Lock()
         """For what begins a compilation."""
+        self._node = node
         self._name = node.op.name
         self._refused = False
         self._failures = 0
@@ -122,7 +124,8 @@ class BoundedLoop:
         self._forms: dict[LoopSignature, _Form] = {}
 
     def __call__(self, context: StepContext, *args: Any) -> Any:
-        if self._refused or context.observer is not None:
+        observer = context.observer
+        if self._refused or (observer is not None and observer.by_operation):
             return self._interpreted(context, *args)
         size = self._look(args)
         if len(self._sizes) < _MANY_COUNTS:
@@ -132,16 +135,26 @@ class BoundedLoop:
         if form is not None and form.executable is not None:
             results = form.executable.run(arguments)
             if results is not None:
-                if form.compiled.runs < _TRIAL_RUNS:
+                if observer is not None:
+                    self._tell(observer, start, args, results)
+                elif form.compiled.runs < _TRIAL_RUNS:
                     self._try(form, time.perf_counter() - start, size)
                 return results[0] if len(results) == 1 else results
         outcome = self._interpreted(context, *args)
-        if form is not None:
+        if form is not None and observer is None:
             spent = form.interpreted
             spent.note(time.perf_counter() - start, size)
             if not form.begun and spent.seconds > _SHARE * compile_cost.seconds(self._cost):
                 self._begin(form, arguments.signature)
         return outcome
+
+    def _tell(
+        self, observer: StepObserver, start: float, args: tuple[Any, ...], results: Sequence[Any]
+    ) -> None:
+        """Tells an observer of a compiled run that began at ``start``."""
+        taken = sum(getattr(value, "nbytes", 0) for value in args)
+        begun, end = int(start * 1e9), time.perf_counter_ns()
+        observer.segment(SegmentRun([self._node], begun, end, results, taken, 0, 0))
 
     def _look(self, args: tuple[Any, ...]) -> int:
         """Notes what varies; returns how many elements there are: about the iterations."""

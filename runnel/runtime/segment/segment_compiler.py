@@ -35,8 +35,9 @@ _LARGE = 150
 class SegmentCompiler:
     """Compiles a segment of ``count`` nodes for a type of device; ``lower()`` gives its code.
 
-    ``is_whole`` says that it is a whole step, ``tensor_float_32`` whether a GPU may multiply
-    float32 in tf32, ``device_error(error)`` what a device did wrong.
+    ``is_whole`` says that it is a whole step, ``is_alone`` that its step has no other segment,
+    ``tensor_float_32`` whether a GPU may multiply float32 in tf32, ``device_error(error)`` what a
+    device did wrong.
     """
 
     def __init__(
@@ -47,13 +48,14 @@ class SegmentCompiler:
         device: str,
         lower: Callable[[], Code],
         is_whole: bool,
+        is_alone: bool,
         tensor_float_32: bool,
         device_error: Callable[[Exception], errors.OpError],
     ) -> None:
         self._segment = segment
         self._device = device
         self._lower = lower
-        self._is_whole = is_whole
+        self._is_whole, self._is_alone = is_whole, is_alone
         self._tensor_float_32 = tensor_float_32
         self._device_error = device_error
         self._repetitions: list[Repetition] | None = None
@@ -121,6 +123,7 @@ class SegmentCompiler:
                 self._device.lower(),
                 pinned,
                 self._is_whole,
+                self._is_alone,
                 is_chained,
                 self._tensor_float_32,
                 overwritten,

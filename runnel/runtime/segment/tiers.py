@@ -19,6 +19,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from runnel.graph import errors
+from runnel.graph.device_set import local_device
 from runnel.graph.operation import Operation
 from runnel.graph.registry import COMPILED, INTERPRETED
 from runnel.mapped_array import is_mapped
@@ -34,6 +35,7 @@ from runnel.runtime.devices.device_memory import (
     is_device_error,
 )
 from runnel.runtime.devices.devices import compiles_for_host
+from runnel.runtime.devices.transfer import sent_observed
 from runnel.runtime.interpret.code import Code, Passed, lower, pass_state
 from runnel.runtime.interpret.interpreted_segment import InterpretedSegment
 from runnel.runtime.interpret.row_updates import updated_by_rows
@@ -53,6 +55,7 @@ from runnel.runtime.segment.segment_compiler import SegmentCompiler
 from runnel.runtime.segment.tier_trial import TierTrial
 from runnel.runtime.segment.variants import Variant, Variants
 from runnel.runtime.state.cell import Cell, as_numpy
+from runnel.runtime.state.observer import SegmentRun
 from runnel.runtime.state.sent_ahead import SentStep
 from runnel.runtime.state.step_context import LOOK_SECONDS, StepContext, in_thread
 from runnel.runtime.state.task_state import TaskState
@@ -92,7 +95,8 @@ class SegmentRunner:
     ``borrows`` says whether inputs may be the caller's arrays, which must not be in use when a
     step ends. One that ``passes_state`` is a function of values (``runtime.interpret.stretch``):
     ``passed`` is the state that it takes and gives. ``is_whole`` says that it is a whole step:
-    ``steps_ahead`` of such may be on their way to the device (None: where that pays).
+    ``steps_ahead`` of such may be on their way to the device (None: where that pays). ``is_alone``
+    says that the rest of its step, if there is any, are single operations.
     ``tensor_float_32`` says whether a GPU may multiply float32 in tf32.
     """
 
@@ -107,6 +111,7 @@ class SegmentRunner:
         borrows: bool = True,
         passes_state: bool = False,
         is_whole: bool = False,
+        is_alone: bool = False,
         steps_ahead: int | None = 0,
         tensor_float_32: bool = True,
     ) -> None:
@@ -126,6 +131,7 @@ class SegmentRunner:
             self._device,
             partial(self._lowered, COMPILED),
             is_whole,
+            is_alone,
             tensor_float_32,
             self._device_error,
         )
@@ -217,7 +223,9 @@ class SegmentRunner:
 
     def _lowered(self, tier: str) -> Code:
         stretches = self._stretches if tier == INTERPRETED else None
+        start = time.thread_time()
         code = lower(self._program, self.segment, self._access, self._device, tier, stretches)
+        compile_cost.guess(len(self.segment.nodes), time.thread_time() - start)
         if self._passes_state:
             self.passed = pass_state(code)
         return code
@@ -260,8 +268,8 @@ class SegmentRunner:
     ) -> list[Any]:
         """The outputs for ``inputs``; state is read and replaced.
 
-        An observer sees each operation, unless the segment must be compiled: then it sees the
-        segment as a whole. With ``started``, the end of a compiled segment is not waited for.
+        An observer sees each operation of what is interpreted, and what is compiled as a whole.
+        With ``started``, the end of a compiled segment is not waited for.
         """
         if context.deadline is not None:
             context.require_time(self._first)
@@ -283,6 +291,8 @@ class SegmentRunner:
         trial = variant.trial
         if trial is not None and trial.looks():
             return self._run_on_trial(variant, trial, executable, inputs, context)
+        if variant.compiled.calls >= variant.compiled.due and context.deadline is None:
+            return self._run_timed(variant, executable, inputs, context)
         return self._run_compiled(executable, inputs, context, started)
 
     def _takes_mapped(self, inputs: list[Any]) -> bool:
@@ -291,13 +301,15 @@ class SegmentRunner:
 
     def run_whole(self, inputs: list[Any], context: StepContext, fetches: bool) -> list[Any]:
         """:meth:`run` for a whole step; one that ``fetches`` nothing may be sent ahead."""
-        executable = self._sendable(inputs, context) if self._steps_ahead else None
-        if executable is None:
+        sendable = self._sendable(inputs, context) if self._steps_ahead else None
+        if sendable is None:
             self._task.settle(context)
             return self.run(inputs, context)
+        variant, executable = sendable
         sender = self._task.sender()
         if sender:
             sender.look()
+        is_alone, begun = not sender, time.perf_counter()
         step = SentStep(
             list(inputs),
             context,
@@ -324,6 +336,8 @@ class SegmentRunner:
                 if hasattr(value, "copy_to_host_async"):
                     value.copy_to_host_async()
             sender.settle()
+            if is_alone and variant.compiled.calls > variant.compiled.due:
+                variant.compiled.note(time.perf_counter() - begun)
         except BaseException:
             with suppress(Exception):
                 step.held.block_until_ready()  # what was fed must not be in use any more
@@ -331,7 +345,9 @@ class SegmentRunner:
             raise
         return outputs
 
-    def _sendable(self, inputs: list[Any], context: StepContext) -> BoundExecutable | None:
+    def _sendable(
+        self, inputs: list[Any], context: StepContext
+    ) -> tuple[Variant, BoundExecutable] | None:
         """The compiled form for ``inputs``, where a call of it need not be waited for."""
         if context.deadline is not None or context.observer is not None:
             return None
@@ -345,7 +361,7 @@ class SegmentRunner:
             return None
         if self._may_lack_value and self._lacks_value(inputs):
             return None
-        return executable
+        return variant, executable
 
     def _explain_sent(self, executable: BoundExecutable, step: SentStep) -> None:
         inputs = [as_numpy(value) for value in step.inputs]
@@ -369,20 +385,33 @@ class SegmentRunner:
         start = time.perf_counter()
         if interprets:
             outputs = self._interpreted.run(inputs, context)
+            variant.interpreted.note(time.perf_counter() - start)
         else:
-            outputs = self._run_compiled(executable, inputs, context, None)
-            # All that a call gives is there at the same time. The variable may be another step's.
-            ends = [value for value in outputs if hasattr(value, "block_until_ready")]
-            with suppress(RuntimeError):  # another step has already taken the variable over
-                for value in ends or [cell.value for cell in self.state.stored[:1]]:
-                    if hasattr(value, "block_until_ready"):
-                        value.block_until_ready()
+            outputs = self._run_timed(variant, executable, inputs, context)
         end = time.perf_counter()
-        (variant.interpreted if interprets else variant.compiled).note(end - start)
         trial.note(start, end, interprets)
         if not trial.is_kept and variant.trial is trial:
             self._give_up(variant, trial)
         return outputs
+
+    def _run_timed(
+        self, variant: Variant, executable: BoundExecutable, inputs: list[Any], context: StepContext
+    ) -> list[Any]:
+        """A compiled run that is waited for and timed."""
+        start = time.perf_counter()
+        outputs = self._run_compiled(executable, inputs, context, None)
+        self._await_end(outputs)
+        variant.compiled.note(time.perf_counter() - start)
+        return outputs
+
+    def _await_end(self, outputs: list[Any]) -> None:
+        """Waits until a compiled call that gave ``outputs`` has ended."""
+        # All that a call gives is there at the same time. The variable may be another step's.
+        ends = [value for value in outputs if hasattr(value, "block_until_ready")]
+        with suppress(RuntimeError):  # another step has already taken the variable over
+            for value in ends or [cell.value for cell in self.state.stored[:1]]:
+                if hasattr(value, "block_until_ready"):
+                    value.block_until_ready()
 
     def _give_up(self, variant: Variant, trial: TierTrial) -> None:
         """Has ``variant`` interpreted: compiled it is slower, as things are now."""
@@ -486,12 +515,14 @@ class SegmentRunner:
         # Compiled for shape after shape, steps would always have a compilation beside them.
         share = 1.0 if self._variants.meet_many else _SHARE
         share *= _PATIENCE**variant.slower
-        if seconds <= share * compile_cost.seconds(self._compiler.expected_count):
+        cost = share * compile_cost.seconds(self._compiler.expected_count)
+        if seconds <= cost + compile_cost.seconds_to_begin():
             return False
         return max(spent.fastest, seconds / spent.runs / 10) > self._dispatch_seconds
 
     def _run_observed(self, inputs: list[Any], context: StepContext) -> list[Any]:
-        if not self._must_compile():
+        """:meth:`run` in the same tier, waited for; what it takes counts for no decision."""
+        if context.observer.by_operation and not self._must_compile():
             return self._interpreted.run(inputs, context)
         variant = self._variants.find(inputs)
         executable = None
@@ -501,13 +532,20 @@ class SegmentRunner:
                 return variant.cut.run(inputs, context)
         if executable is None:
             return self._interpreted.run(inputs, context)
+        if self._device != "CPU":
+            receiver = self.segment.device or local_device(self._device, 0)
+            names = {i: self._variants.input_name(i) for i in executable.executable.argument_inputs}
+            inputs = sent_observed(inputs, names, receiver, context.observer)
+        loaded = [cell.value for cell in self.state.load_cells]
+        taken = sum(getattr(value, "nbytes", 0) for value in (*inputs, *loaded))
         start = time.perf_counter_ns()
         outputs = self._run_compiled(executable, inputs, context, None)
-        for output in outputs:
-            if hasattr(output, "block_until_ready"):
-                output.block_until_ready()
-        observer = context.observer
-        observer.segment(self.segment.nodes, start, time.perf_counter_ns(), outputs)
+        self._await_end(outputs)
+        end = time.perf_counter_ns()
+        stored = sum(getattr(cell.value, "nbytes", 0) for cell in self.state.stored)
+        needed = executable.executable.needed_bytes
+        run = SegmentRun(self.segment.nodes, start, end, outputs, taken, stored, needed)
+        context.observer.segment(run)
         return outputs
 
     # Compiling ------------------------------------------------------------------------------
@@ -577,6 +615,7 @@ class SegmentRunner:
             self._first,
             overwritten,
             [cell for cell in self._tables if _is_large(cell)],
+            variant.compiled,
         )
 
     def _explain_failure(

@@ -23,17 +23,27 @@ _MANY_SIGNATURES = 8
 _MAX_EXECUTABLES = 256
 _MAX_SIGNATURES = 1 << 12
 _MAX_SPECIALIZED_BYTES = 1 << 12
+_UNTIMED = 1 << 10
+"""So many compiled calls may come between two that are timed."""
 
 Shapes = tuple[tuple[int, ...], ...]
 
 
 class Timing:
-    """What the runs of a segment in one tier have taken."""
+    """How often a segment ran in one tier, and what the runs that were timed have taken.
 
-    __slots__ = ("runs", "seconds", "fastest", "longest")
+    Threads count without a lock: a run may be missed.
+    """
+
+    __slots__ = ("calls", "runs", "seconds", "fastest", "longest", "due")
 
     def __init__(self) -> None:
+        self.calls = 0
+        """How often a compiled form was called, timed or not."""
+        self.due = 1
+        """The number of calls from which on the next one is to be timed."""
         self.runs = 0
+        """How many runs were timed: all that are interpreted, some that are compiled."""
         self.seconds = 0.0
         self.fastest = math.inf
         """The shortest time of a run: what it takes when nothing else wants the processor."""
@@ -45,6 +55,7 @@ class Timing:
         self.fastest = min(self.fastest, seconds)
         self.longest = max(self.longest, seconds)
         self.runs += 1
+        self.due = self.calls + min(self.calls, _UNTIMED)
 
 
 class Variant:
@@ -66,7 +77,7 @@ class Variant:
     def __init__(self, input_shapes: Shapes, state_shapes: Shapes) -> None:
         self.interpreted = Timing()
         self.compiled = Timing()
-        """Of the runs that were timed, to see whether the compiled form is to be kept."""
+        """Timed to see whether the compiled form is to be kept, and now and then."""
         self.trial: TierTrial | None = None
         """Of a compiled form that is there because it may be faster, not because it must be."""
         self.slower = 0
@@ -189,7 +200,7 @@ class Variants:
     def _tell(self) -> None:
         shapes = [variant.input_shapes for variant in self._compiled]
         varying = [
-            self._input_name(i)
+            self.input_name(i)
             for i in range(len(self._segment.inputs))
             if len({shape[i] for shape in shapes}) > 1
         ]
@@ -200,7 +211,8 @@ class Variants:
             ", ".join(varying) or "a value that shapes depend on",
         )
 
-    def _input_name(self, position: int) -> str:
+    def input_name(self, position: int) -> str:
+        """The name of an input of the segment, for people."""
         value = self._segment.inputs[position]
         for tensor, number in self._program.feeds.items():
             if number == value and isinstance(tensor, Tensor):

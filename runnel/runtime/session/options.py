@@ -19,7 +19,9 @@ described, whatever the graph says);
 They go before the process's (``runtime.session.settings``). Every other field is accepted and has
 nothing to decide here, such as the sizes of thread pools (XLA has its own).
 
-Of ``RunOptions``: ``timeout_in_ms``, ``trace_level`` and ``output_partition_graphs``.
+Of ``RunOptions``: ``timeout_in_ms``, ``output_partition_graphs`` and ``trace_level``: any but
+``NO_TRACE`` fills ``RunMetadata.step_stats``. ``SOFTWARE_TRACE`` has each operation of a step of
+this process run by itself, interpreted if it can be; the others leave tiers as they are.
 """
 
 from __future__ import annotations

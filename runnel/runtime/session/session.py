@@ -34,6 +34,7 @@ from runnel.runtime.state.at_exit import (
     report_at_exit,
     require_running,
 )
+from runnel.runtime.state.observer import Observers, StepObserver
 from runnel.runtime.state.sent_ahead import raise_first
 from runnel.runtime.state.step_context import RunningSteps, fulfil
 from runnel.runtime.state.task_state import TaskState
@@ -42,6 +43,9 @@ logger = logging.getLogger("runnel")
 
 # Calls of different forms whose plans a session keeps; the oldest make room for new ones.
 _MAX_PREPARED = 1 << 12
+
+_REMOTE_PATIENCE_SECONDS = 10.0
+"""How long a step of other tasks may go on when it is interrupted."""
 
 # For Session.reset. The lock: a set must not change while it is listed.
 _live_sessions: weakref.WeakSet[BaseSession] = weakref.WeakSet()
@@ -90,6 +94,8 @@ class BaseSession:
         if graph is not None and not isinstance(graph, Graph):
             raise TypeError(f"graph must be a tf.Graph, but got {graph!r}")
         self._graph = graph if graph is not None else get_default_graph()
+        if config is None:
+            config = settings.copied_default()
         self._config = config
         self._options = SessionOptions.from_config(config)
         self._target = target.decode() if isinstance(target, bytes) else target or ""
@@ -248,8 +254,14 @@ class BaseSession:
             self._steps.end(context)
 
     def _run_with_options(
-        self, plan: Plan, feeds: list[Any], options: Any, run_metadata: Any
+        self,
+        plan: Plan,
+        feeds: list[Any],
+        options: Any,
+        run_metadata: Any,
+        watch: StepObserver | None = None,
     ) -> list[Any]:
+        """Runs a step as ``options`` say; ``watch`` observes it."""
         timeout_ms = self._options.timeout_ms
         if options is not None:
             if not hasattr(options, "timeout_in_ms"):
@@ -257,15 +269,18 @@ class BaseSession:
             timeout_ms = options.timeout_in_ms or timeout_ms
         deadline = time.monotonic() + timeout_ms / 1000 if timeout_ms > 0 else None
         if run_metadata is None or options is None:
-            return self._run_step(plan, feeds, deadline, None)
+            return self._run_step(plan, feeds, deadline, watch)
         if options.output_partition_graphs:
             plan.add_partition_graphs(run_metadata)
-        if options.trace_level < options.FULL_TRACE:
-            return self._run_step(plan, feeds, deadline, None)
+        if options.trace_level == options.NO_TRACE:
+            return self._run_step(plan, feeds, deadline, watch)
         from runnel.runtime.schedule.tracing import StepTracer
 
-        tracer = StepTracer(plan.device_of)
-        values = self._run_step(plan, feeds, deadline, tracer)
+        # Other tasks trace their parts of a step as they run.
+        by_operation = options.trace_level == options.SOFTWARE_TRACE and isinstance(plan, StepPlan)
+        tracer = StepTracer(plan.device_of, by_operation)
+        observer = tracer if watch is None else Observers(tracer, watch)
+        values = self._run_step(plan, feeds, deadline, observer)
         tracer.fill(run_metadata)
         return values
 
@@ -306,6 +321,29 @@ class BaseSession:
         """Cancels the steps that ``thread`` is running; later ones are not concerned."""
         self._steps.cancel(why, thread)
 
+    def _interrupt_steps_of(self, thread: int, why: str) -> None:
+        """Ends steps of ``thread`` where they wait for input, until :meth:`_calm_steps_of`.
+
+        Only its own devices tell a session what a step waits for. A step of other tasks is
+        cancelled, whatever it does, unless it ends soon.
+        """
+        steps = self._steps
+        steps.interrupt(why, thread)
+        if isinstance(self._backend, LocalBackend):
+            return
+
+        def cancel() -> None:
+            if steps.is_impatient(thread):
+                steps.cancel(why, thread)
+
+        timer = threading.Timer(_REMOTE_PATIENCE_SECONDS, cancel)
+        timer.daemon = True
+        timer.start()
+
+    def _calm_steps_of(self, thread: int) -> None:
+        """Lets steps of ``thread`` that begin from now on wait for input."""
+        self._steps.calm(thread)
+
     def partial_run_setup(self, fetches: Any, feeds: list[Any] | None = None) -> Any:
         """Prepares a step that is fed and fetched in several parts; returns its handle."""
         if self._halted:
@@ -320,11 +358,13 @@ class BaseSession:
             self._require_open()
         return handle.run(self, fetches, feed_dict or {})
 
-    def explain(self, fetches: Any, feed_dict: Any = None, hlo: bool = False) -> Any:
+    def explain(self, fetches: Any, feed_dict: Any = None, hlo: bool | str = False) -> Any:
         """How this session runs a step: its units, which are compiled, why, and what they cost.
 
         ``feed_dict`` (or a list) names what is fed. The step is not run; what is shown comes from
-        the times that it was. With ``hlo`` compiled units show the program that XLA was given.
+        the times that it was. With ``hlo`` compiled units show their programs: True as XLA was
+        given them, "optimized" as XLA runs them. On a cluster the task of this session explains its
+        part, and says what the others have.
 
         Example:
             >>> print(sess.explain(train_op, feed_dict=[x, y]))
@@ -335,13 +375,16 @@ class BaseSession:
         self._require_open()
         keys = [self._graph.as_graph_element(f, allow_operation=False) for f in feed_dict or ()]
         plan = self._prepare(fetches, dict.fromkeys(keys))[0].plan
-        if not isinstance(plan, StepPlan):
+        if isinstance(plan, StepPlan):
+            return explain_step(plan, hlo)
+        if not hasattr(plan, "explain"):
             raise errors.UnimplementedError(
                 None,
                 None,
-                f"Steps on {self._target} cannot be explained, only local ones",
+                f"Steps of {self._target} run in another process, which alone can explain them: "
+                "call explain in a session that the process of that task has made",
             )
-        return explain_step(plan, hlo)
+        return plan.explain(hlo)
 
     # Life -----------------------------------------------------------------------------------
 

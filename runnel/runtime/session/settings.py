@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from typing import Any
 
 STEPS_AHEAD_VARIABLE = "RUNNEL_STEPS_AHEAD"
 
@@ -42,3 +43,25 @@ def set_tensor_float_32(enabled: bool) -> None:
     """Sets :attr:`Settings.tensor_float_32` for what runs from now on."""
     global current
     current = replace(current, tensor_float_32=enabled)
+
+
+_config: Any = None
+
+
+def default_config() -> Any:
+    """The ``ConfigProto`` of sessions that are made without one; what ``tf.config`` changes."""
+    global _config
+    if _config is None:
+        from tensorboard.compat.proto.config_pb2 import ConfigProto
+
+        _config = ConfigProto()
+    return _config
+
+
+def copied_default() -> Any:
+    """A copy of :func:`default_config` for a session; None while nobody has changed it."""
+    if _config is None or not _config.ByteSize():
+        return None
+    copy = type(_config)()
+    copy.CopyFrom(_config)
+    return copy

@@ -34,6 +34,12 @@ class RandomStreams:
                 cell.value = _first_position(*seeds)
             return cell
 
+    def restart(self) -> None:
+        """Puts every stream where it was at first; one without seeds, anywhere."""
+        with self._lock:
+            for (_, *seeds), cell in self._cells.items():
+                cell.value = _first_position(*seeds)
+
     def positions(self) -> dict[str, tuple[int, int]]:
         """Where each stream is: by the op's seeds and name, a key and a counter."""
         with self._lock:

@@ -24,6 +24,7 @@ from runnel.graph import errors
 from runnel.graph.operation import Operation
 from runnel.ops.send_recv import OUTERMOST
 from runnel.passes.program.program import Node
+from runnel.pipelines.watching import INPUT_TIMES
 from runnel.queues.rendezvous import Rendezvous
 from runnel.queues.waiter import Outputs, Waiter
 from runnel.runtime.state.resources import Resources
@@ -32,6 +33,10 @@ now = time.monotonic
 
 LOOK_SECONDS = 0.02
 """For how long a step waits for another thread before it looks whether it may go on."""
+
+_SIGNAL_SECONDS = 0.5
+"""How soon the main thread handles a signal that came just before it fell asleep: Python runs
+handlers between instructions only, or when the signal interrupts a call."""
 
 _numbers = itertools.count(1)
 _LIMIT = (
@@ -87,6 +92,7 @@ class NodeWaiter(Waiter):
     def require_time(self) -> None:
         """An error when the step has to stop."""
         self._context.require_time(self.node)
+        self._context.require_patience(self.node.op)
 
     def complete(self, make: Callable[[], Outputs]) -> None:
         self.made = make
@@ -100,17 +106,18 @@ class NodeWaiter(Waiter):
 class StepContext:
     """One run of a step: its number, deadline, observer, and what it waits for.
 
-    ``deadline`` is a time of ``time.monotonic``. ``observer.operation(node, start_ns, end_ns,
-    outputs)`` is called after each operation, ``observer.segment`` after what runs as a whole.
+    ``deadline`` is a time of ``time.monotonic``; ``observer`` a ``StepObserver``, or None.
     """
 
     # Most steps are short and neither wait nor draw: what they do not need is not made for each.
     cancelled: str | None = None
     """Why the step has to stop, once it has to."""
+    interrupted: str | None = None
+    """Why the step has to stop where it waits for input, once it has to; it goes on elsewhere."""
     rendezvous: Rendezvous | None = None
     """Where this part of the step meets the others, if there are others."""
-    outstanding: dict[NodeWaiter, None] | None = None
-    """Operations without a result, in the order in which they began to wait."""
+    outstanding: dict[NodeWaiter, float] | None = None
+    """Operations without a result, and when each began to wait, in that order."""
     drawn: Sequence[tuple[Any, Any, Any]] = ()
     """Cells of random streams that the step has moved on, from where and to where."""
     on_arrival: Callable[[], None] | None = None
@@ -141,6 +148,13 @@ class StepContext:
         if self.inner is not None:
             self.inner.cancel(why)
 
+    def interrupt(self, why: str) -> None:
+        """Ends the step if it waits for input, now or later: a step that computes is completed."""
+        self.interrupted = why
+        self.rouse()
+        if self.inner is not None:
+            self.inner.interrupt(why)
+
     def arrived(self, waiter: NodeWaiter) -> None:
         """Takes note of a result."""
         assert self._arrived is not None
@@ -149,8 +163,9 @@ class StepContext:
 
     def rouse(self) -> None:
         """Wakes whoever sleeps until something has happened in this step."""
-        if self.on_arrival is not None:
-            self.on_arrival()
+        arrival = self.on_arrival  # looked at once: it is taken away when the step has ended
+        if arrival is not None:
+            arrival()
         # The order matters: the sleeper shows its lock first and then looks for results; who
         # brings one does it the other way around. So one of them sees the other.
         wake = self._wake
@@ -168,6 +183,13 @@ class StepContext:
         """An error when the step has to stop before ``node`` runs, or goes on."""
         if self.must_stop():
             raise self._stopped(node.op)
+
+    def require_patience(self, op: Operation | None) -> None:
+        """An error when the step should not wait for what ``op`` waits for."""
+        if self.interrupted is not None:
+            what = "The step" if op is None else repr(op.name)
+            message = f"{what} stopped waiting: {self.interrupted}"
+            raise errors.CancelledError(None, op, message)
 
     def _stopped(self, op: Operation) -> errors.OpError:
         if self.cancelled is not None:
@@ -207,7 +229,7 @@ class StepContext:
         """Notes that an operation has no result yet."""
         if self.outstanding is None:
             self.outstanding = {}
-        self.outstanding[waiter] = None
+        self.outstanding[waiter] = now()
 
     def has_arrived(self) -> bool:
         """True when an operation that waited has a result; an error when the step has to stop."""
@@ -231,10 +253,19 @@ class StepContext:
         """Sleeps until something has arrived, or the step has to stop."""
         steps = self.steps
         steps.fell_asleep(self)
+        start = time.perf_counter()
         try:
             self.sleep_until(self._has_results)
         finally:
             steps.woke(self)
+            if self._arrived:
+                self._count_input(self._arrived[0].node, time.perf_counter() - start)
+
+    @staticmethod
+    def _count_input(node: Node, seconds: float) -> None:
+        """Counts a sleep that ``node`` has ended as a wait for input, if it takes from a queue."""
+        if node.op.type.startswith("QueueDequeue"):
+            INPUT_TIMES.add_wait(seconds, f"queue {node.op.inputs[0].op.name}")
 
     def _has_results(self) -> bool:
         return bool(self._arrived)
@@ -250,11 +281,14 @@ class StepContext:
             wake.acquire()
             self._wake = wake
         wake = self._wake
+        in_main_thread = threading.current_thread() is threading.main_thread()
         while not happened():
             if self.cancelled is not None:
                 raise self._cancelled(what)
+            if self.interrupted is not None and what is None and not self._awaits_a_part():
+                self.require_patience(self._first())
             if self.deadline is None:
-                wake.acquire()
+                wake.acquire(timeout=_SIGNAL_SECONDS if in_main_thread else -1)
             elif not wake.acquire(timeout=max(self.deadline - now(), 0)):
                 if not happened():
                     raise errors.DeadlineExceededError(
@@ -274,6 +308,11 @@ class StepContext:
     def _cancelled(self, what: str | None = None) -> errors.CancelledError:
         message = f"{what or self._what()} was cancelled: {self.cancelled}"
         return errors.CancelledError(None, self._first(), message)
+
+    def _awaits_a_part(self) -> bool:
+        """True where another part of the step, or another task, computes what it waits for."""
+        waiting = [waiter.node.op.type for waiter in self.outstanding or ()]
+        return any(kind.startswith(("_Recv", "Collective")) for kind in waiting)
 
     def _first(self) -> Operation | None:
         return next(iter(self.outstanding)).node.op if self.outstanding else None
@@ -325,6 +364,7 @@ class RunningSteps:
         "destination",
         "_running",
         "_closed",
+        "_impatient",
         "_asleep",
         "_watched",
         "_sleep_changed",
@@ -342,6 +382,8 @@ class RunningSteps:
         # Changed by single operations of a dictionary only, which need no lock.
         self._running: dict[int, StepContext] = {}
         self._closed: str | None = None
+        self._impatient: dict[int, str] = {}
+        """Threads whose steps do not wait for input, and why."""
         self._asleep: set[StepContext] = set()
         """The steps that can only wait; changed by single operations of a set only."""
         self._watched = 0
@@ -357,6 +399,8 @@ class RunningSteps:
     def adopt(self, context: StepContext) -> None:
         """Counts a step among these that others began; :meth:`end` must follow here, too."""
         self._running[context.id] = context
+        if self._impatient and context.thread in self._impatient:
+            context.interrupt(self._impatient[context.thread])
         if self._closed is not None:  # after the step can be seen: closing misses none
             context.cancel(self._closed)
 
@@ -402,6 +446,24 @@ class RunningSteps:
                 return self._sleep_changed.wait_for(lambda: len(self._asleep) >= count, seconds)
             finally:
                 self._watched -= 1
+
+    def interrupt(self, why: str, thread: int) -> None:
+        """Has the steps of ``thread`` end where they wait for input, until :meth:`calm`."""
+        self._impatient[thread] = why  # first: a step that begins meanwhile sees it
+        for context in self.begun_by(thread):
+            context.interrupt(why)
+
+    def calm(self, thread: int) -> None:
+        """Lets steps that ``thread`` begins from now on wait."""
+        self._impatient.pop(thread, None)
+
+    def is_impatient(self, thread: int) -> bool:
+        """True from :meth:`interrupt` to :meth:`calm`."""
+        return thread in self._impatient
+
+    def begun_by(self, thread: int) -> list[StepContext]:
+        """The steps that run now and that ``thread`` began."""
+        return [context for context in self.running() if context.thread == thread]
 
     def cancel(self, why: str, thread: int | None = None) -> None:
         """Cancels the steps that run now, or only those that ``thread`` began."""

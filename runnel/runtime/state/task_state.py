@@ -118,8 +118,13 @@ class TaskState:
                     cell.value = old
 
     def clear(self, containers: list[str] | None = None) -> None:
-        """Forgets the values in the named containers, or in all; who waits for them fails."""
+        """Forgets the values in the named containers, or in all; who waits for them fails.
+
+        Random streams are in no container: they begin anew when all are forgotten.
+        """
         with self.lock:
+            if containers is None:
+                self.streams.restart()
             for name, cells in self._containers.items():
                 if containers is None or name in containers:
                     for cell in cells.values():

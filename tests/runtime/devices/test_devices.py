@@ -187,9 +187,9 @@ def test_a_transfer_starts_before_the_next_segment_does(monkeypatch):
         third = tf.add(first, 2.0, name="third")
     send, run = Transfer.start, SegmentRunner.run
 
-    def noted_send(self, value):
+    def noted_send(self, *args):
         events.append(f"send to {self.device.short_name}")
-        return send(self, value)
+        return send(self, *args)
 
     def noted_run(self, *args):
         events.append(f"start on {self.segment.device.short_name}")
@@ -206,7 +206,8 @@ def test_a_transfer_starts_before_the_next_segment_does(monkeypatch):
         ]
         full = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
         sess.run([second, third], {x: 2.0}, options=full, run_metadata=metadata)
-    assert {s.device[-5:] for s in metadata.step_stats.dev_stats} == {"CPU:0", "CPU:1", "CPU:2"}
+    traced = {s.device.rpartition("device:")[2] for s in metadata.step_stats.dev_stats}
+    assert traced == {"CPU:0", "CPU:1/memcpy", "CPU:1", "CPU:2/memcpy", "CPU:2"}
 
 
 def test_the_same_computation_asked_for_on_two_devices_is_made_on_both():

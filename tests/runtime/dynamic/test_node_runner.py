@@ -37,7 +37,8 @@ def moves(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, str]]:
 
 
 def test_a_value_is_moved_once_to_each_device_that_takes_it(moves):
-    runner: Any = NodeRunner(None, None, None, None)  # type: ignore[arg-type]
+    unobserved: Any = SimpleNamespace(observer=None)
+    runner: Any = NodeRunner(unobserved, None, None, None)  # type: ignore[arg-type]
     weights, first, second = _OnDevice("a"), _OnDevice("a"), _OnDevice("a")
     on_host = np.float32(1.0)
     one, other = SimpleNamespace(inputs=(7, 8, 9)), SimpleNamespace(inputs=(8,))

@@ -36,7 +36,11 @@ def in_place(lines):
     """The lines whose result goes where an argument is."""
     calls = [re.search(r"\((.*)\)$", line) for line in lines]
     arguments = [call[1].split(", ") for call in calls if call]
-    return [given for given in arguments if given[-1].split(" if ")[0] in given[:-1]]
+    return [
+        given
+        for given in arguments
+        if given[-1].split(" if ")[0].removeprefix("out=") in given[:-1]
+    ]
 
 
 def looped(body, *variables):
@@ -127,3 +131,11 @@ def test_an_observer_sees_what_each_operation_gave():
         plain = [sess.run(h, {x: X}) for _ in range(2)]
         traced = sess.run(h, {x: X}, options=options, run_metadata=tf.RunMetadata())
     np.testing.assert_array_equal(traced, plain[1])
+
+
+@pytest.mark.filterwarnings("error::DeprecationWarning")
+@pytest.mark.parametrize("extremum", [tf.maximum, tf.minimum])
+def test_the_place_of_an_extremum_is_given_as_numpy_wants_it(written, extremum):
+    x = tf.placeholder(tf.float32, [3, 4])
+    run(looped(lambda v: [extremum(v * 2.0, x) - x], x), {x: X})
+    assert any("out=" in line for line in written)

@@ -62,6 +62,31 @@ def test_arrays_that_others_hold_are_not_overwritten():
     np.testing.assert_array_equal(fed, [1, -2, 3])
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_an_array_that_is_overwritten_keeps_its_place_among_the_others(seed):
+    chosen = np.random.default_rng(seed)
+    fed = [chosen.random((4, 3), np.float32) for _ in range(2)]
+    tensors = [tf.placeholder(tf.float32, [4, 3]) for _ in fed]
+    feeds = dict(zip(tensors, fed, strict=True))
+    expected = list(fed)
+    for _ in range(40):
+        a, b = (int(chosen.integers(max(0, len(tensors) - back), len(tensors))) for back in (3, 8))
+        of_tensors, of_arrays = [
+            (tf.subtract, np.subtract),
+            (tf.minimum, np.minimum),
+            (lambda x, y: tf.negative(x), lambda x, y: -x),
+            (lambda x, y: tf.tanh(tf.reverse(y, [0])), lambda x, y: np.tanh(y[::-1])),
+        ][chosen.integers(4)]
+        tensors.append(of_tensors(tensors[a], tensors[b]))
+        expected.append(of_arrays(expected[a], expected[b]))
+    fetched = [*chosen.integers(0, len(tensors), 2).tolist(), len(tensors) - 1]
+    with session(INTERPRETED) as sess:
+        found = run_often(sess, [tensors[i] for i in fetched], feeds)
+        assert all(written(sess))
+    for value, i in zip(found, fetched, strict=True):
+        np.testing.assert_allclose(value, expected[i], rtol=1e-6)
+
+
 def test_whole_numbers_wrap_around_silently():
     x = tf.placeholder(tf.int32, [])
     with session(INTERPRETED) as sess:

@@ -142,6 +142,53 @@ def test_the_program_is_shown_when_it_is_asked_for(tmp_path):
     assert found.counts["peak memory"] > 1e6
 
 
+def test_every_compiled_run_is_counted_and_some_are_timed():
+    x, train, loss = model()
+    with session(COMPILED) as sess:
+        sess.run(tf.global_variables_initializer())
+        call = sess.make_callable([train, loss], [x])
+        for _ in range(100):
+            call(X)
+        [one] = sess.explain([train, loss], [x]).units[0].signatures
+        assert one.compiled.runs == 100 and 0 < one.compiled.timed < 20
+        assert 0 < one.compiled.fastest <= one.compiled.seconds
+        text = str(sess.explain([train, loss], [x]))
+        assert "100 runs of" in text and f"{one.compiled.timed} timed" in text
+
+
+def test_the_optimized_program_is_what_xla_runs():
+    x, train, _ = model()
+    with session(COMPILED) as sess:
+        sess.run(tf.global_variables_initializer())
+        sess.run(train, {x: X})
+        [unit] = sess.explain(train, [x], hlo="optimized")
+        program = unit.signatures[0].hlo
+        assert program.startswith("HloModule") and "is_scheduled=true" in program
+        with pytest.raises(ValueError, match="'optimized'"):
+            sess.explain(train, [x], hlo="fast")
+
+
+class _Told:
+    platform, local_hardware_id = "cuda", 1
+
+    def __init__(self, stats):
+        self.memory_stats = lambda: stats
+
+
+def test_devices_that_tell_their_peak_of_memory_are_counted(monkeypatch):
+    import jax
+
+    devices = [_Told({"peak_bytes_in_use": 3 << 20}), _Told(None)]
+    x, train, _ = model()
+    with session(COMPILED) as sess:
+        sess.run(tf.global_variables_initializer())
+        sess.run(train, {x: X})
+        monkeypatch.setattr(jax, "local_devices", lambda: devices)
+        found = sess.explain(train, [x])
+    assert found.counts["peak memory of GPU:1"] == 3 << 20
+    assert "peak memory of GPU:1: 3 MiB" in str(found)
+
+
 def test_a_closed_session_explains_nothing():
     x, train, _ = model()
     sess = tf.Session()

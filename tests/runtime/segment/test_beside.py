@@ -58,6 +58,7 @@ def held(monkeypatch):
 def everything_is_hot(monkeypatch):
     """A segment is compiled from its second run on."""
     monkeypatch.setattr(tiers, "_SHARE", 0.0)
+    monkeypatch.setattr(compile_cost, "_IMPORT_SECONDS", 0.0)
     monkeypatch.setattr(tiers, "_STALL_SECONDS", 0.0)
     monkeypatch.setattr(tiers, "_DISPATCH_SECONDS", 0.0)
     monkeypatch.setattr(tiers, "_DISPATCH_SECONDS_PER_ARRAY", 0.0)
@@ -297,6 +298,30 @@ def test_the_expected_cost_approaches_what_compilations_have_taken(times):
     assert cost.seconds(1000) == pytest.approx(1000 * per_node, rel=0.1)
 
 
+def test_what_comes_before_the_first_compilation_costs_something(monkeypatch):
+    cost = compile_cost.CompileCost()
+    monkeypatch.setattr(compile_cost, "_IMPORT_SECONDS", 1.0)
+    monkeypatch.delitem(sys.modules, "jax")
+    usual = cost.seconds_to_begin()
+    cost.guess(1000, 1e-3)
+    assert 0 < cost.seconds_to_begin() < usual
+    monkeypatch.undo()
+    assert cost.seconds_to_begin() == 0
+
+
+def test_a_machine_that_lowers_fast_is_expected_to_compile_fast_until_it_has():
+    usual, fast, slow = (compile_cost.CompileCost() for _ in range(3))
+    fast.guess(1000, 1e-3)
+    slow.guess(1000, 1e-1)
+    assert fast.seconds(100) < usual.seconds(100) < slow.seconds(100)
+    fast.guess(3, 1.0)  # too few to tell anything
+    assert fast.seconds(100) < usual.seconds(100)
+    fast.learn(1000, 100.0)
+    expected = fast.seconds(100)
+    fast.guess(1000, 1e-3)
+    assert fast.seconds(100) == expected > usual.seconds(100)
+
+
 @pytest.mark.parametrize("type_, at_once", [(tf.float32, False), (tf.bfloat16, True)])
 def test_a_convolution_is_compiled_at_once_only_where_numpy_is_slow(held, type_, at_once):
     x = tf.placeholder(tf.float32, [1, 5, 5, 2])
@@ -344,5 +369,5 @@ sys.exit(3)
 def test_compiling_beside_the_steps_is_dearer_where_cores_are_few():
     costs = [cost_of_a_second_beside(cores) for cores in (1, 2, 4, 8, 64)]
     assert costs == sorted(costs, reverse=True)
-    assert costs[:2] == [1.0, 1.0] and costs[-1] < 0.1
+    assert costs[0] == 1.0 and costs[-1] < 0.1
     assert usable_cores() >= 1
