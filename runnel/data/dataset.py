@@ -24,14 +24,14 @@ from runnel.data.element_structure import (
 from runnel.data.generators import generated
 from runnel.data.iterators import GLOBAL_ITERATORS, Iterator
 from runnel.data.options import Options
-from runnel.data.traced_function import TracedFunction, dataset_factory, trace
+from runnel.data.padding import padded_shape
+from runnel.data.traced_function import TracedFunction, dataset_factory, trace, trace_state
 from runnel.graph import dtypes
 from runnel.graph.constant_value import constant_value
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.graph import control_dependencies, get_default_graph
 from runnel.graph.operation import Tensor
 from runnel.graph.random_seed import get_seed, skip_op_ids
-from runnel.graph.shapes import TensorShape
 from runnel.graph.sparse_tensor import SparseTensor
 from runnel.ops.array_shape import shape as shape_of
 from runnel.ops.checks import Assert
@@ -199,7 +199,7 @@ class Dataset:
         variant = dataset_ops.zip_op(
             [part._variant_tensor for part in parts], **component_attrs(structure)
         )
-        return Dataset(variant, structure)
+        return Dataset(variant, structure)._made_of(*parts)
 
     # Transformations ----------------------------------------------------------------------------
 
@@ -207,7 +207,14 @@ class Dataset:
         """The dataset that an operation makes of this one."""
         made = self._structure if structure is None else structure
         variant = op_def(self._variant_tensor, *inputs, **component_attrs(made), **attrs)
-        return Dataset(variant, made)
+        return Dataset(variant, made)._made_of(self)
+
+    def _made_of(self, *datasets: Dataset) -> Dataset:
+        """This dataset, with the options of those whose elements it takes."""
+        for dataset in datasets:
+            if dataset._options is not None:
+                self._options = self.options().merge(dataset._options)
+        return self
 
     def concatenate(self, dataset: Dataset) -> Dataset:
         """These elements, then those of ``dataset``."""
@@ -219,7 +226,8 @@ class Dataset:
             )
         merged = [a.merged(b) for a, b in builtins.zip(ours, theirs, strict=True)]
         structure = pack_as(self._structure, merged)
-        return self._with(dataset_ops.concatenate_op, dataset._variant_tensor, structure=structure)
+        made = self._with(dataset_ops.concatenate_op, dataset._variant_tensor, structure=structure)
+        return made._made_of(dataset)
 
     def repeat(self, count: Any = None) -> Dataset:
         """All elements ``count`` times, or for ever."""
@@ -292,7 +300,8 @@ class Dataset:
     ) -> Dataset:
         """``batch_size`` elements stacked, each filled up to a shape first.
 
-        In ``padded_shapes`` None (or -1) stands for the largest of the batch.
+        In ``padded_shapes`` None (or -1) stands for the largest of the batch; a shape may be a
+        vector, or have scalar tensors in it.
         """
         size = convert_to_tensor(batch_size, dtypes.int64)
         drop = convert_to_tensor(drop_remainder, dtypes.bool_)
@@ -303,7 +312,7 @@ class Dataset:
                     "Batching of padded sparse tensors is not currently supported, nor of padded "
                     f"ragged ones: padded_batch takes tensors, not {place.kind}"
                 )
-        shapes = [TensorShape(s).as_list() for s in values_up_to(self._structure, padded_shapes)]
+        shapes = [padded_shape(s) for s in values_up_to(self._structure, padded_shapes)]
         given = (
             [None] * len(places)
             if padding_values is None
@@ -314,30 +323,29 @@ class Dataset:
             if value is None:
                 value = "" if place.dtype is dtypes.string else place.dtype.np_dtype.type(0)
             fillings.append(convert_to_tensor(value, place.dtype))
-        for place, shape in builtins.zip(places, shapes, strict=True):
-            if place.dims is not None and len(place.dims) != len(shape):
+        for place, (_, shape) in builtins.zip(places, shapes, strict=True):
+            if place.dims is not None and shape is not None and len(place.dims) != len(shape):
                 raise ValueError(
-                    f"The padded shape {shape} is not compatible with the corresponding input "
-                    f"component shape {place.shape}."
+                    f"The padded shape {list(shape)} is not compatible with the corresponding "
+                    f"input component shape {place.shape}."
                 )
         rows = _known_rows(size, drop)
         structure = pack_as(
             self._structure,
             [
-                TensorPlace(place.dtype, (rows, *shape))
-                for place, shape in builtins.zip(places, shapes, strict=True)
+                TensorPlace(place.dtype, None if shape is None else (rows, *shape))
+                for place, (_, shape) in builtins.zip(places, shapes, strict=True)
             ],
         )
-        sizes = [np.array([-1 if d is None else d for d in s], np.int64) for s in shapes]
         variant = dataset_ops.padded_batch_v2_op(
             self._variant_tensor,
             size,
-            [convert_to_tensor(one) for one in sizes],
+            [sizes for sizes, _ in shapes],
             fillings,
             drop,
             output_shapes=component_attrs(structure)["output_shapes"],
         )
-        return Dataset(variant, structure)
+        return Dataset(variant, structure)._made_of(self)
 
     def unbatch(self) -> Dataset:
         """The rows of elements as elements."""
@@ -402,6 +410,16 @@ class Dataset:
             raise ValueError("`predicate` must return a scalar boolean tensor.")
         return self._with(function_ops.filter_op, list(function.captures), predicate=function.attr)
 
+    def map_with_legacy_function(
+        self, map_func: Callable[..., Any], num_parallel_calls: Any = None
+    ) -> Dataset:
+        """The same as :meth:`map`, under an older name."""
+        return self.map(map_func, num_parallel_calls)
+
+    def filter_with_legacy_function(self, predicate: Callable[..., Any]) -> Dataset:
+        """The same as :meth:`filter`, under an older name."""
+        return self.filter(predicate)
+
     def _traced_dataset(self, function: Callable[..., Any], what: str) -> tuple[Any, Any]:
         traced = self._traced(function, what)
         if not isinstance(traced.structure, DatasetPlace):
@@ -427,12 +445,11 @@ class Dataset:
     ) -> Dataset:
         """The elements of the datasets that ``map_func`` makes, ``block_length`` of each in turn.
 
-        ``cycle_length`` datasets are open at the same time. With ``num_parallel_calls`` threads
-        read them ahead; the order stays the same.
+        ``cycle_length`` datasets are open at the same time, or as many as there are cores. With
+        ``num_parallel_calls`` threads read them ahead; the order stays the same.
         """
         function, structure = self._traced_dataset(map_func, "interleave")
-        cycle = 4 if isinstance(cycle_length, int) and cycle_length == AUTOTUNE else cycle_length
-        turns = [convert_to_tensor(n, dtypes.int64) for n in (cycle, block_length)]
+        turns = [convert_to_tensor(n, dtypes.int64) for n in (cycle_length, block_length)]
         if num_parallel_calls is None:
             return self._with(
                 function_ops.interleave_op,
@@ -457,16 +474,9 @@ class Dataset:
             >>> tf.data.Dataset.range(5).reduce(np.int64(0), lambda total, x: total + x)  # 10
         """
         state = as_elements(initial_state)
-        structure = structure_of(state)
-        function = trace(reduce_func, [structure, self._structure], "reduce")
-        kinds = [place.type for place in flatten(function.structure)]
-        if kinds != [place.type for place in flatten(structure)]:
-            raise TypeError(
-                f"The element types for the new state must match the initial state. Expected "
-                f"{[place.type for place in flatten(structure)]}; got {kinds}."
-            )
-        pairs = builtins.zip(flatten(structure), flatten(function.structure), strict=True)
-        structure = pack_as(structure, [a.merged(b) for a, b in pairs])
+        function, structure = trace_state(
+            reduce_func, structure_of(state), self._structure, "reduce", lambda made: made
+        )
         tensors = function_ops.reduce_op(
             self._variant_tensor,
             to_components(structure, state),

@@ -13,18 +13,16 @@ from runnel.data.element_structure import RaggedTensorSpec, SparsePlace, TensorP
 from runnel.data.grouping import (
     Reducer,
     bucket_by_sequence_length,
-    choose_from_datasets,
     dense_to_ragged_batch,
     dense_to_sparse_batch,
     group_by_reducer,
     group_by_window,
     ignore_errors,
-    rejection_resample,
-    sample_from_datasets,
     scan,
     take_while,
     unique,
 )
+from runnel.data.interleaving import parallel_interleave
 from runnel.data.iterator_checkpoints import (
     CheckpointInputPipelineHook,
     make_saveable_from_iterator,
@@ -36,9 +34,14 @@ from runnel.data.options import (
     OptimizationOptions,
     ThreadingOptions,
 )
+from runnel.data.sampling import (
+    RandomDataset,
+    choose_from_datasets,
+    rejection_resample,
+    sample_from_datasets,
+)
 from runnel.data.tables import (
     CsvDataset,
-    RandomDataset,
     SqlDataset,
     make_batched_features_dataset,
     make_csv_dataset,
@@ -54,12 +57,9 @@ from runnel.data.whole import (
     to_variant,
 )
 from runnel.data.whole import DatasetRecordWriter as TFRecordWriter
-from runnel.graph import dtypes
-from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import as_dtype
 from runnel.graph.random_seed import skip_op_ids
 from runnel.graph.shapes import TensorShape
-from runnel.ops.data import function_ops
 
 __all__ = [
     "AUTOTUNE",
@@ -187,40 +187,6 @@ def enumerate_dataset(start: Any = 0) -> Transformation:
 def unbatch() -> Transformation:
     """The rows of elements as elements."""
     return lambda dataset: dataset.unbatch()
-
-
-def parallel_interleave(
-    map_func: Callable[..., Any],
-    cycle_length: Any,
-    block_length: Any = 1,
-    sloppy: bool = False,
-    buffer_output_elements: Any = None,
-    prefetch_input_elements: Any = None,
-) -> Transformation:
-    """The elements of the datasets that ``map_func`` makes, a few of each in turn.
-
-    A thread reads each of the ``cycle_length`` datasets that are open, ``buffer_output_elements``
-    ahead. ``sloppy`` passes over one whose next element is not ready.
-    """
-    ahead = 2 * block_length if buffer_output_elements is None else buffer_output_elements
-    opened = 2 * cycle_length if prefetch_input_elements is None else prefetch_input_elements
-
-    def transformed(dataset: Dataset) -> Dataset:
-        function, structure = dataset._traced_dataset(map_func, "parallel_interleave")
-        numbers = [
-            convert_to_tensor(n, dtypes.int64) for n in (cycle_length, block_length, ahead, opened)
-        ]
-        return dataset._with(
-            function_ops.parallel_interleave_op,
-            list(function.captures),
-            *numbers[:2],
-            convert_to_tensor(sloppy, dtypes.bool_),
-            *numbers[2:],
-            structure=structure,
-            f=function.attr,
-        )
-
-    return transformed
 
 
 def __dir__() -> list[str]:

@@ -14,26 +14,24 @@ from runnel.data.element_structure import (
     SparsePlace,
     TensorPlace,
     as_elements,
-    component_attrs,
     flatten,
     pack_as,
     structure_of,
     to_components,
+    values_up_to,
 )
-from runnel.data.traced_function import trace
+from runnel.data.traced_function import trace, trace_state
 from runnel.graph import dtypes
 from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.graph import control_dependencies
 from runnel.graph.registry import get_op_def
 from runnel.graph.shapes import TensorShape
-from runnel.ops.array_shape import reshape
-from runnel.ops.array_shape import size as array_size
+from runnel.ops.assertions import assert_less
 from runnel.ops.casting import cast
 from runnel.ops.data import collecting_ops, dataset_ops, function_ops
 from runnel.ops.gather import gather
-from runnel.ops.one_hot import one_hot
 from runnel.ops.ragged.ragged_tensor import RaggedTensor
-from runnel.ops.reduce_functions import reduce_max, reduce_min, reduce_sum
-from runnel.ops.sampling.random import multinomial, random_uniform
+from runnel.ops.reduce_functions import reduce_min
 from runnel.ops.selection import where
 
 Transformation = Callable[[Dataset], Dataset]
@@ -66,13 +64,18 @@ def scan(initial_state: Any, scan_func: Callable[..., Any]) -> Transformation:
 
     def transformed(dataset: Dataset) -> Dataset:
         state = as_elements(initial_state)
-        of_state = structure_of(state)
-        function = trace(scan_func, [of_state, dataset._structure], "scan")
-        if not isinstance(function.structure, tuple) or len(function.structure) != 2:
-            raise TypeError(
-                "The scan function must return a pair comprising the new state and the output "
-                "value."
-            )
+
+        def new_state(made: Any) -> Any:
+            if not isinstance(made, tuple) or len(made) != 2:
+                raise TypeError(
+                    "The scan function must return a pair comprising the new state and the output "
+                    "value."
+                )
+            return made[0]
+
+        function, of_state = trace_state(
+            scan_func, structure_of(state), dataset._structure, "scan", new_state
+        )
         return dataset._with(
             function_ops.scan_op,
             to_components(of_state, state),
@@ -128,12 +131,11 @@ def bucket_by_sequence_length(
     """Batches of elements of similar length, each filled up to the longest of its batch.
 
     ``bucket_boundaries`` are the upper limits of lengths; there is a batch size for each bucket,
-    and one for what is longer than all limits.
+    and one for what is longer than all limits. With ``pad_to_bucket_boundary`` elements are filled
+    up to the largest length of their bucket instead, and none may be longer than all limits.
     """
     if len(bucket_batch_sizes) != len(bucket_boundaries) + 1:
         raise ValueError("len(bucket_batch_sizes) must equal len(bucket_boundaries) + 1")
-    if pad_to_bucket_boundary:
-        raise ValueError("Batches are filled up to their longest element only.")
     sizes = convert_to_tensor(np.array(bucket_batch_sizes, np.int64))
     low = np.array([np.iinfo(np.int32).min, *bucket_boundaries], np.int32)
     high = np.array([*bucket_boundaries, np.iinfo(np.int32).max], np.int32)
@@ -150,9 +152,25 @@ def bucket_by_sequence_length(
         if no_padding:
             return group.batch(size_of(key), drop_remainder)
         shapes = group.output_shapes if padded_shapes is None else padded_shapes
+        if pad_to_bucket_boundary:
+            check = assert_less(
+                key,
+                np.int64(len(bucket_boundaries)),
+                message="When pad_to_bucket_boundary=True, elements must have length < "
+                "max(bucket_boundaries).",
+            )
+            with control_dependencies([check]):
+                longest = gather(np.array(bucket_boundaries, np.int64), key) - 1
+            shapes = _filled(shapes, group._structure, longest)
         return group.padded_batch(size_of(key), shapes, padding_values, drop_remainder)
 
     return group_by_window(bucket, batched, window_size_func=size_of)
+
+
+def _filled(shapes: Any, structure: Any, size: Any) -> Any:
+    """``shapes`` with ``size`` for what is not known of them."""
+    known = [TensorShape(shape).as_list() for shape in values_up_to(structure, shapes)]
+    return pack_as(structure, [[size if d is None else d for d in dims] for dims in known])
 
 
 class Reducer:
@@ -181,14 +199,9 @@ def group_by_reducer(key_func: Callable[..., Any], reducer: Reducer) -> Transfor
     def transformed(dataset: Dataset) -> Dataset:
         key = trace(lambda *e: cast(key_func(*e), dtypes.int64), [dataset._structure], "key")
         begin = trace(reducer.init_func, [_KEY], "init")
-        state = begin.structure
-        reduce = trace(reducer.reduce_func, [state, dataset._structure], "reduce")
-        kinds = [[place.type for place in flatten(s)] for s in (state, reduce.structure)]
-        if kinds[0] != kinds[1]:
-            raise TypeError(
-                f"The element types for the new state must match the initial state. Expected "
-                f"{kinds[0]}; got {kinds[1]}."
-            )
+        reduce, state = trace_state(
+            reducer.reduce_func, begin.structure, dataset._structure, "reduce", lambda made: made
+        )
         finish = trace(reducer.finalize_func, [state], "finalize")
         functions = (key, begin, reduce, finish)
         return dataset._with(
@@ -271,75 +284,6 @@ def _encoded(place: Any, tensor: Any) -> Any:
     return place.to_component(tensor)
 
 
-def rejection_resample(
-    class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None, seed: Any = None
-) -> Transformation:
-    """Pairs of a class and an element, of which so many are dropped that classes are as wanted.
-
-    ``class_func`` gives the class of an element, ``target_dist`` the share wanted of each class,
-    ``initial_dist`` the share that each has; without it, the shares are estimated on the way.
-    """
-    target = cast(convert_to_tensor(target_dist), dtypes.float32)
-    tiny = np.finfo(np.float32).tiny
-
-    def transformed(dataset: Dataset) -> Dataset:
-        labelled = dataset.map(
-            lambda *e: (cast(class_func(*e), dtypes.int64), e[0] if len(e) == 1 else e)
-        )
-        if initial_dist is None:
-            # Begun with a few that were not seen, so that no class is impossible.
-            begin = 10 * target + tiny
-
-            def counted(counts: Any, label: Any, *rest: Any) -> Any:
-                now = counts + one_hot(label, array_size(target), dtype=dtypes.float32)
-                return now, (now / reduce_sum(now), label, rest[0] if len(rest) == 1 else rest)
-
-            shared = labelled.apply(scan(begin, lambda s, e: counted(s, e[0], e[1])))
-        else:
-            initial = cast(convert_to_tensor(initial_dist), dtypes.float32)
-            shared = labelled.map(lambda label, e: (initial, label, e))
-
-        def accepted(shares: Any, label: Any, element: Any) -> Any:
-            ratios = target / (shares + tiny)
-            chance = gather(ratios, label) / reduce_max(ratios)
-            return random_uniform([], seed=seed) < chance
-
-        return shared.filter(accepted).map(lambda shares, label, element: (label, element))
-
-    return transformed
-
-
 def ignore_errors() -> Transformation:
     """The elements that can be made, without those that fail."""
     return lambda dataset: dataset._with(dataset_ops.ignore_errors_op)
-
-
-def choose_from_datasets(datasets: Sequence[Dataset], choice_dataset: Dataset) -> Dataset:
-    """Elements of ``datasets``, each of that whose number ``choice_dataset`` gives."""
-    if not datasets:
-        raise ValueError("`datasets` must not be empty.")
-    if not _KEY.fits(choice_dataset._structure):
-        raise TypeError("`choice_dataset` must be a dataset of scalar `tf.int64` tensors.")
-    leaves = [flatten(dataset._structure) for dataset in datasets]
-    merged = leaves[0]
-    for others in leaves[1:]:
-        merged = [a.merged(b) for a, b in zip(merged, others, strict=True)]
-    structure = pack_as(datasets[0]._structure, merged)
-    variant = dataset_ops.directed_op(
-        choice_dataset._variant_tensor,
-        [dataset._variant_tensor for dataset in datasets],
-        **component_attrs(structure),
-    )
-    return Dataset(variant, structure)
-
-
-def sample_from_datasets(
-    datasets: Sequence[Dataset], weights: Any = None, seed: Any = None
-) -> Dataset:
-    """Elements of ``datasets``, each of one drawn at random with ``weights``."""
-    count = len(datasets)
-    shares = np.full(count, 1 / count) if weights is None else weights
-    logits = reshape(get_op_def("Log")(convert_to_tensor(shares, dtypes.float32)), [1, count])
-    numbers = Dataset.range(np.iinfo(np.int64).max)
-    choices = numbers.map(lambda n: reshape(multinomial(logits, 1, seed=seed), []))
-    return choose_from_datasets(datasets, choices)

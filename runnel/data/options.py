@@ -33,6 +33,13 @@ class _Group:
             )
         super().__setattr__(name, value)
 
+    def merge(self, other: Any) -> Any:
+        """These options, with those of ``other`` that are set."""
+        made = type(self)()
+        for name in self._names:
+            setattr(made, name, _merged(getattr(self, name), getattr(other, name)))
+        return made
+
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and vars(other) == vars(self)
 
@@ -81,8 +88,18 @@ class ThreadingOptions(_Group):
     _names = ("max_intra_op_parallelism", "private_threadpool_size")
 
 
+def _merged(old: Any, new: Any) -> Any:
+    """The option that is set, or the later one; of groups, each option in them."""
+    if new is None or old is None:
+        return old if new is None else new
+    return old.merge(new) if isinstance(old, _Group) and type(new) is type(old) else new
+
+
 class Options:
-    """Options of TensorFlow's; none changes the elements, and none is needed here.
+    """Options of TensorFlow's, kept for whoever asks; none has an effect here.
+
+    Elements are always in their order, and what makes them chooses its threads and its rewrites by
+    itself. A dataset has the options of those that it is made of.
 
     Example:
         >>> options = tf.data.Options()
@@ -100,8 +117,7 @@ class Options:
         """These options, with those of ``options`` that are set."""
         made = Options()
         for name in _NAMES:
-            given: Any = getattr(options, name)
-            setattr(made, name, getattr(self, name) if given is None else given)
+            setattr(made, name, _merged(getattr(self, name), getattr(options, name)))
         return made
 
     def __eq__(self, other: object) -> bool:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -12,12 +15,12 @@ import numpy as np
 from runnel.data.dataset import AUTOTUNE, Dataset
 from runnel.data.element_structure import TensorPlace, component_attrs, structure_from
 from runnel.data.grouping import ignore_errors as ignoring_errors
+from runnel.data.interleaving import parallel_interleave
 from runnel.data.readers import TFRecordDataset
-from runnel.gfile import GFile, glob
+from runnel.gfile import glob, open_binary
 from runnel.graph import dtypes
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import DType
-from runnel.graph.random_seed import get_seed
 from runnel.ops.data import collecting_ops
 from runnel.ops.parsing.parse_example import parse_example
 
@@ -82,15 +85,6 @@ class SqlDataset(Dataset):
         super().__init__(collecting_ops.sql_op(*texts, **component_attrs(structure)), structure)
 
 
-class RandomDataset(Dataset):
-    """Random numbers without end, as int64."""
-
-    def __init__(self, seed: int | None = None) -> None:
-        structure = TensorPlace(dtypes.int64, ())
-        seeds = [convert_to_tensor(one or 0, dtypes.int64) for one in get_seed(seed)]
-        super().__init__(collecting_ops.random_op(*seeds, **component_attrs(structure)), structure)
-
-
 def _files(file_pattern: Any) -> list[str]:
     patterns = [file_pattern] if isinstance(file_pattern, str) else list(file_pattern)
     found = sorted(path for pattern in patterns for path in glob(pattern))
@@ -130,12 +124,15 @@ def make_batched_features_dataset(
     Example:
         >>> tf.data.experimental.make_batched_features_dataset("*.tfrecord", 32, features)
     """
-    del sloppy_ordering  # a file that is slow delays the others at most
     paths = Dataset.from_tensor_slices(_files(file_pattern))
     if shuffle:
         paths = paths.shuffle(len(_files(file_pattern)), shuffle_seed)
     args = tuple(reader_args or ())
-    records = paths.interleave(lambda path: reader(path, *args), max(1, reader_num_threads))
+    records = paths.apply(
+        parallel_interleave(
+            lambda path: reader(path, *args), max(1, reader_num_threads), sloppy=sloppy_ordering
+        )
+    )
     records = _arranged(records, num_epochs, shuffle, shuffle_buffer_size, shuffle_seed)
     batches = records.batch(batch_size, drop_final_batch or num_epochs is None)
 
@@ -172,29 +169,42 @@ def make_csv_dataset(
 ) -> Dataset:
     """Batches of the columns of files of comma-separated values, by their names.
 
-    The names come from the first line, the types from the first rows, unless they are given. With
-    ``label_name`` an element is a pair of the other columns and that one.
+    The names come from the first line, the types from the first rows of all files, unless they are
+    given. Threads read ``num_parallel_reads`` files, whose rows come in turn; with ``sloppy`` a
+    file that is not ready is passed over. With ``label_name`` an element is a pair of the other
+    columns and that one.
 
     Example:
         >>> batches = tf.data.experimental.make_csv_dataset("people.csv", 32, label_name="age")
     """
-    del sloppy
     paths = _files(file_pattern)
     if column_names is None or column_defaults is None:
-        if compression_type:
-            raise ValueError("Give column_names and column_defaults for compressed files.")
-        rows = _first_rows(paths, field_delim, use_quote_delim, num_rows_for_inference or 2**62)
+        if compression_type not in (None, "", "GZIP"):
+            raise ValueError(
+                f"Columns are not looked for in files of compression_type {compression_type!r}. "
+                "Give column_names and column_defaults."
+            )
+    form = (field_delim, use_quote_delim, compression_type)
     if column_names is None:
         if not header:
             raise ValueError("Cannot infer column names without a header line.")
-        column_names = rows[0]
+        firsts = [next(_rows([path], *form), []) for path in paths]
+        column_names = firsts[0]
+        if any(first != firsts[0] for first in firsts):
+            raise ValueError("Files provided have different column names in header row.")
     names = list(column_names)
     if len(set(names)) != len(names):
         raise ValueError("Cannot have duplicate column names.")
     chosen = [names.index(c) if isinstance(c, str) else int(c) for c in select_columns or names]
     chosen = sorted(chosen)
     if column_defaults is None:
-        body = rows[1:] if header else rows
+        body = list(itertools.islice(_body(paths, *form, header), num_rows_for_inference))
+        for row in body:
+            if len(row) != len(names):
+                raise ValueError(
+                    f"Problem inferring types: CSV row {row} has {len(row)} fields. Expected: "
+                    f"{len(names)}."
+                )
         column_defaults = [_inferred([r[c] for r in body], na_value) for c in chosen]
     kept = [names[c] for c in chosen]
     if label_name is not None and label_name not in kept:
@@ -217,7 +227,7 @@ def make_csv_dataset(
     files = Dataset.from_tensor_slices(paths)
     if shuffle:
         files = files.shuffle(len(paths), shuffle_seed)
-    records = files.interleave(read, max(1, num_parallel_reads))
+    records = files.apply(parallel_interleave(read, max(1, num_parallel_reads), sloppy=sloppy))
     records = _arranged(records, num_epochs, shuffle, shuffle_buffer_size, shuffle_seed)
 
     def by_name(*columns: Any) -> Any:
@@ -230,28 +240,47 @@ def make_csv_dataset(
     return batches.map(by_name).prefetch(prefetch_buffer_size)
 
 
-def _first_rows(paths: list[str], delimiter: str, quotes: bool, count: int) -> list[list[str]]:
-    """The first lines of the first file, as texts."""
-    with GFile(paths[0]) as file:
-        reader = csv.reader(
-            file, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
+def _rows(
+    paths: list[str], delimiter: str, quotes: bool, compression: str | None
+) -> Iterator[list[str]]:
+    """The lines of the files, one file after the other, as texts."""
+    quoting: Any = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
+    for path in paths:
+        with ExitStack() as opened:
+            file: Any = opened.enter_context(open_binary(path))
+            if compression == "GZIP":
+                file = opened.enter_context(gzip.open(file))
+            text = io.TextIOWrapper(file, "utf-8", newline="")
+            yield from filter(None, csv.reader(text, delimiter=delimiter, quoting=quoting))
+
+
+def _body(
+    paths: list[str], delimiter: str, quotes: bool, compression: str | None, header: bool
+) -> Iterator[list[str]]:
+    """The lines of the files but for their first, where that has the names."""
+    for path in paths:
+        yield from itertools.islice(
+            _rows([path], delimiter, quotes, compression), int(header), None
         )
-        return [row for row in itertools.islice(reader, count + 1) if row]
+
+
+_KINDS = (np.int32, np.int64, np.float32, np.float64)
 
 
 def _inferred(texts: list[str], missing: str) -> Any:
     """The type of a column with these ``texts``, and its value where it is empty."""
     given = [text for text in texts if text not in ("", missing)]
-    for kind in (np.int32, np.int64):
-        try:
-            numbers = [int(text) for text in given]
-        except ValueError:
-            break
-        if given and all(np.iinfo(kind).min <= n <= np.iinfo(kind).max for n in numbers):
+    for kind in _KINDS if given else ():
+        if all(_is_of(text, kind) for text in given):
             return np.array([0], kind)
-    try:
-        if [float(text) for text in given]:
-            return np.array([0], np.float32)
-    except ValueError:
-        pass
     return convert_to_tensor([b""], dtypes.string)
+
+
+def _is_of(text: str, kind: Any) -> bool:
+    """Whether ``text`` is a number that ``kind`` has."""
+    limits: Any = np.iinfo(kind) if issubclass(kind, np.integer) else np.finfo(kind)
+    try:
+        number = int(text) if issubclass(kind, np.integer) else float(text)
+    except ValueError:
+        return False
+    return bool(limits.min <= number <= limits.max)

@@ -16,9 +16,11 @@ from runnel.data.element_structure import (
     as_elements,
     flatten,
     from_components,
+    pack_as,
     structure_of,
     to_components,
 )
+from runnel.data.function_effects import ancestors, with_effects
 from runnel.graph.graph import Graph, control_dependencies, device, get_default_graph
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.random_seed import skip_op_ids
@@ -60,6 +62,7 @@ def trace(function: Callable[..., Any], structures: list[Any], what: str) -> Tra
         elements = as_elements(tuple(made) if isinstance(made, list) else made)
         structure = structure_of(elements)
         outputs = to_components(structure, elements)
+        outputs = with_effects(outputs, graph.get_operations()[before:])
     body = graph.get_operations()[before:]
     skip_op_ids(-len(body))  # in TensorFlow they are not of this graph
     captures = _captures(outputs, set(body))
@@ -68,6 +71,36 @@ def trace(function: Callable[..., Any], structures: list[Any], what: str) -> Tra
     )
     graph.attached(GraphFunctions)[scope] = made_of
     return TracedFunction(described(scope, made_of), captures, structure, elements)
+
+
+def trace_state(
+    function: Callable[..., Any],
+    state: Any,
+    structure: Any,
+    what: str,
+    new_state: Callable[[Any], Any],
+) -> tuple[TracedFunction, Any]:
+    """``function`` of a state and an element; the state's structure, which holds for all of them.
+
+    ``new_state`` finds the structure of the next state in that of what the function gives. Where
+    the next state has another shape, the function is traced again with what both may be.
+    """
+    while True:
+        traced = trace(function, [state, structure], what)
+        before, after = flatten(state), flatten(new_state(traced.structure))
+        for name, kinds in (
+            ("types", [[place.type for place in some] for some in (before, after)]),
+            ("classes", [[place.kind for place in some] for some in (before, after)]),
+        ):
+            if kinds[0] != kinds[1]:
+                raise TypeError(
+                    f"The element {name} for the new state must match the initial state. Expected "
+                    f"{kinds[0]}; got {kinds[1]}."
+                )
+        merged = [a.merged(b) for a, b in zip(before, after, strict=True)]
+        if merged == before:
+            return traced, state
+        state = pack_as(state, merged)
 
 
 def dataset_factory(graph: Graph, variant: Tensor, name: str) -> TracedFunction:
@@ -80,19 +113,10 @@ def dataset_factory(graph: Graph, variant: Tensor, name: str) -> TracedFunction:
 
 def _captures(outputs: list[Tensor], body: set[Operation]) -> tuple[Tensor, ...]:
     """The tensors from outside of ``body`` that ``outputs`` depend on."""
-    found: dict[Tensor, None] = {}
-    seen: set[Operation] = set()
-    left = list(outputs)
-    while left:
-        tensor = left.pop()
-        op = tensor.op
-        if op not in body:
-            if not _is_shared(tensor):
-                found[tensor] = None
-        elif op not in seen:
-            seen.add(op)
-            left += op.inputs
-    return tuple(found)
+    needed = ancestors([tensor.op for tensor in outputs], body)
+    taken = [*outputs, *(tensor for op in needed for tensor in op.inputs)]
+    found = {t: None for t in taken if t.op not in body and not _is_shared(t)}
+    return tuple(sorted(found, key=lambda tensor: tensor.name))
 
 
 def _is_shared(tensor: Tensor) -> bool:

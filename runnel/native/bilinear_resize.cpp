@@ -5,8 +5,18 @@
 // in the processor's cache.
 
 #include <cstdint>
+#include <cstring>
 #include <utility>
 #include <vector>
+
+// Where the C library can choose between versions of a function when it is loaded, one is compiled
+// for wider registers too. AVX2 alone has no fused multiplication, so results are the same to the
+// bit.
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define RUNNEL_ALSO_FOR_AVX2 __attribute__((target_clones("avx2", "default")))
+#else
+#define RUNNEL_ALSO_FOR_AVX2
+#endif
 
 namespace {
 
@@ -19,11 +29,23 @@ struct Axis {
 };
 
 template <typename Pixel>
-void BetweenRows(const Pixel* first, const Pixel* second, float share, int64_t size, float* out) {
+inline __attribute__((always_inline)) void Between(const Pixel* first, const Pixel* second,
+                                                   float share, int64_t size, float* out) {
   for (int64_t i = 0; i < size; ++i) {
     const float a = first[i], b = second[i];
     out[i] = a + (b - a) * share;
   }
+}
+
+RUNNEL_ALSO_FOR_AVX2
+void BetweenRows(const uint8_t* first, const uint8_t* second, float share, int64_t size,
+                 float* out) {
+  Between(first, second, share, size, out);
+}
+
+RUNNEL_ALSO_FOR_AVX2
+void BetweenRows(const float* first, const float* second, float share, int64_t size, float* out) {
+  Between(first, second, share, size, out);
 }
 
 // With the number of channels known the compiler writes the loop over them out.
@@ -31,14 +53,30 @@ template <typename Pixel, int kChannels>
 void BetweenColumns(const Pixel* row, const Axis& columns, int64_t given, float* out) {
   const int64_t channels = kChannels ? kChannels : given;
   for (int64_t x = 0; x < columns.count; ++x, out += channels) {
-    const Pixel* first = row + columns.low[x] * channels;
-    const Pixel* second = row + columns.high[x] * channels;
-    const float share = columns.share[x];
-    for (int64_t c = 0; c < channels; ++c) {
-      const float a = first[c], b = second[c];
-      out[c] = a + (b - a) * share;
-    }
+    Between(row + columns.low[x] * channels, row + columns.high[x] * channels, columns.share[x],
+            channels, out);
   }
+}
+
+// Four numbers in one register, which GCC and Clang have for every processor.
+typedef float Four __attribute__((vector_size(16)));
+
+inline Four FourAt(const float* place) {
+  Four found;
+  std::memcpy(&found, place, sizeof(found));
+  return found;
+}
+
+// Columns of three channels, of a row that a number more may be read behind. A pixel is calculated
+// with a fourth number, over which the next pixel is written.
+void BetweenColoredColumns(const float* row, const Axis& columns, float* out) {
+  const int64_t last = columns.count - 1;
+  for (int64_t x = 0; x < last; ++x, out += 3) {
+    const Four a = FourAt(row + columns.low[x] * 3), b = FourAt(row + columns.high[x] * 3);
+    const Four made = a + (b - a) * columns.share[x];
+    std::memcpy(out, &made, sizeof(made));
+  }
+  Between(row + columns.low[last] * 3, row + columns.high[last] * 3, columns.share[last], 3, out);
 }
 
 template <typename Pixel>
@@ -53,11 +91,15 @@ void Resize(const Pixel* image, int64_t width, int64_t channels, const Axis& row
             const Axis& columns, bool rows_first, float* out) {
   const int64_t wide = width * channels, narrow = columns.count * channels;
   if (rows_first) {
-    std::vector<float> between(wide);
+    std::vector<float> between(wide + 1);
     for (int64_t y = 0; y < rows.count; ++y, out += narrow) {
       BetweenRows(image + rows.low[y] * wide, image + rows.high[y] * wide, rows.share[y], wide,
                   between.data());
-      BetweenColumnsOf(between.data(), columns, channels, out);
+      if (channels == 3) {
+        BetweenColoredColumns(between.data(), columns, out);
+      } else {
+        BetweenColumnsOf(between.data(), columns, channels, out);
+      }
     }
     return;
   }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, Protocol
 
@@ -15,6 +16,7 @@ from runnel.pipelines.pipeline import (
     END,
     Block,
     Element,
+    Indexed,
     Pipeline,
     PipelineRun,
     SameNumber,
@@ -22,6 +24,7 @@ from runnel.pipelines.pipeline import (
     Traversal,
     columns_of,
     elements_of,
+    rows_of,
 )
 
 _AT_ONCE = 128
@@ -62,7 +65,10 @@ class Shuffle(SameNumber):
         self.sources = (self._source,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
-        return _Shuffling(self._source.iterate(run), self._size, self._seeds, run)
+        source = self._source.iterate(run)
+        if isinstance(source, Indexed) and source.rows_at is not None:
+            return _ShufflingNumbers(source, source.rows_at, self._size, self._seeds, run)
+        return _Shuffling(source, self._size, self._seeds, run)
 
     def state(self) -> Any:
         return self._seeds.state()
@@ -171,6 +177,59 @@ class _Shuffling(Stage):
         self._words = self._seeds.resumed(words)
         for waiting, self._error in ahead:
             self._waiting.extend(waiting)
+
+
+class _ShufflingNumbers(_Shuffling):
+    """Shuffles the numbers of elements, which are made when they are drawn, many at once."""
+
+    has_blocks = True
+
+    def __init__(
+        self,
+        source: Indexed,
+        rows_at: Callable[[list[int]], Block],
+        size: int,
+        seeds: Seeds,
+        run: PipelineRun,
+    ) -> None:
+        super().__init__(source, size, seeds, run)
+        self._numbers, self._rows_at = source.numbers, rows_at
+
+    def next(self) -> Any:
+        block = self.block(1)
+        return END if block is None else [rows_of(column)[0] for column in block]
+
+    def block(self, most: int) -> Block | None:
+        self._run.check()
+        numbers = self._drawn_numbers(most)
+        return self._rows_at(numbers) if numbers else None
+
+    def _drawn_numbers(self, most: int) -> list[int]:
+        """What :meth:`_put` and :meth:`_drawn` do in turn, without a call for each element."""
+        buffer, size, words = self._buffer, self._size, self._words
+        start, count = self._start, self._count
+        # One for each that will be drawn but the last: that place is filled the next time.
+        coming = list(self._numbers(size - count + most - 1))
+        self._ended = self._ended or len(coming) < size - count + most - 1
+        coming.reverse()
+        given: list[int] = []
+        while len(given) < most:
+            while coming and count < size:
+                place = (start + count) % size
+                if place < len(buffer):
+                    buffer[place] = coming.pop()
+                else:
+                    buffer.append(coming.pop())
+                count += 1
+            if not count:
+                break
+            place, first = (start + words() % count) % size, start % size
+            given.append(buffer[place])
+            buffer[place] = buffer[first]
+            start += 1
+            count -= 1
+        self._start, self._count = start, count
+        return given
 
 
 class Cache(SameNumber):

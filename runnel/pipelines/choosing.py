@@ -198,22 +198,27 @@ class _Ignoring(Stage):
 
 
 class Directed(Pipeline):
-    """Elements of several pipelines, each of that which another pipeline names."""
+    """Elements of several pipelines, each of that which another pipeline names.
 
-    def __init__(self, selector: Pipeline, sources: list[Pipeline]) -> None:
-        self._selector, self._sources = selector, sources
+    One that has ended is passed over, or ends all of it.
+    """
+
+    def __init__(self, selector: Pipeline, sources: list[Pipeline], ends_with_one: bool) -> None:
+        self._selector, self._sources, self._ends_with_one = selector, sources, ends_with_one
         self.sources = (self._selector, *self._sources)
 
     def iterate(self, run: PipelineRun) -> Traversal:
         sources = [source.iterate(run) for source in self._sources]
-        return _Directing(self._selector.iterate(run), sources, run)
+        return _Directing(self._selector.iterate(run), sources, self._ends_with_one, run)
 
 
 class _Directing(Stage):
-    def __init__(self, source: Traversal, sources: list[Traversal], run: PipelineRun) -> None:
+    def __init__(
+        self, source: Traversal, sources: list[Traversal], ends_with_one: bool, run: PipelineRun
+    ) -> None:
         super().__init__(source)
         self._sources: list[Traversal | None] = list(sources)
-        self._run = run
+        self._ends_with_one, self._run = ends_with_one, run
 
     def next(self) -> Any:
         while any(source is not None for source in self._sources):
@@ -234,8 +239,11 @@ class _Directing(Stage):
             element = chosen.next()
             if element is not END:
                 return element
-            self._sources[place] = None
-            chosen.close()
+            ended = range(len(self._sources)) if self._ends_with_one else [place]
+            for one in ended:
+                traversal, self._sources[one] = self._sources[one], None
+                if traversal is not None:
+                    traversal.close()
         return END
 
     def close(self) -> None:

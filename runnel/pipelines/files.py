@@ -258,10 +258,20 @@ class _InflatedLines:
 
 
 class Pieces(_Files):
-    """Pieces of a fixed length, between a header and a footer that are left out."""
+    """Pieces of a fixed length, between a header and a footer that are left out.
+
+    Each begins ``hop`` bytes after the one before, and a rest of the file that is too short for
+    one is left out, too. Without ``hop`` they follow each other, and a rest is an error.
+    """
 
     def __init__(
-        self, paths: list[str], header: int, length: int, footer: int, compression: str
+        self,
+        paths: list[str],
+        header: int,
+        length: int,
+        footer: int,
+        compression: str,
+        hop: int | None = None,
     ) -> None:
         super().__init__(paths, compression)
         if length <= 0 or header < 0 or footer < 0:
@@ -271,16 +281,19 @@ class Pieces(_Files):
                 f"record_bytes ({length}) must be positive, header_bytes ({header}) and "
                 f"footer_bytes ({footer}) must not be negative",
             )
-        self._sizes = (header, length, footer)
+        self._sizes = (header, length, footer, hop)
 
     def open(self, path: str) -> FileElements:
         return _PieceReader(_opened(path, self.compression), path, *self._sizes)
 
 
 class _PieceReader:
-    def __init__(self, file: Any, path: str, header: int, length: int, footer: int) -> None:
+    def __init__(
+        self, file: Any, path: str, header: int, length: int, footer: int, hop: int | None
+    ) -> None:
         self._file, self._path = file, path
         self._length, self._footer = length, footer
+        self._is_exact, self._hop = hop is None, hop or length
         self._ahead = b""
         self._header = self.offset = header
 
@@ -296,10 +309,11 @@ class _PieceReader:
             raise _damage(self._path, error) from None
         self._header = 0
         if len(self._ahead) == wanted:
-            piece, self._ahead = self._ahead[: self._length], self._ahead[self._length :]
-            self.offset += self._length
+            piece, self._ahead = self._ahead[: self._length], self._ahead[self._hop :]
+            self._header = max(self._hop - wanted, 0)  # a gap before the next
+            self.offset += self._hop
             return piece
-        if len(self._ahead) == self._footer:
+        if len(self._ahead) == self._footer or not self._is_exact:
             raise StopIteration
         raise InvalidArgumentError(
             None,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import os
+import secrets
 import threading
 import time
 import weakref
@@ -28,6 +31,7 @@ from runnel.pipelines.pipeline import (
 from runnel.pipelines.state_bytes import decoded, encoded
 from runnel.pipelines.watching import INPUT_TIMES
 
+_SIGN = "iterator"
 _by_handle: weakref.WeakValueDictionary[str, IteratorState] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
 
@@ -37,8 +41,8 @@ class IteratorState:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.handle = f"iterator:{next(_numbers)}:{name}"
-        """What stands for it in a string."""
+        self.handle = f"{_SIGN}:{_process()}:{next(_numbers)}:{name}"
+        """What stands for it in a string: in this process, and in no other."""
         _by_handle[self.handle] = self
         # Held while an element is made: elements are made one after the other.
         self._lock = threading.Lock()
@@ -166,9 +170,31 @@ class IteratorState:
             traversal.close()
 
 
+@functools.cache
+def _token(pid: int) -> str:
+    """What tells a process from one of another machine, or of another time, with its number."""
+    return secrets.token_hex(8)
+
+
+def _process() -> str:
+    pid = os.getpid()
+    return f"{pid}.{_token(pid)}"
+
+
 def iterator_of(handle: str) -> IteratorState:
     """The iterator that a string stands for."""
     found = _by_handle.get(handle)
+    sign, _, rest = handle.partition(":")
+    process = rest.partition(":")[0]
+    if found is None and sign == _SIGN and process != _process():
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"{handle!r} stands for an iterator of another process (number {process.split('.')[0]} "
+            f"of its machine; this one is {os.getpid()}). Elements are made where their iterator "
+            "is: place tf.data.Iterator.from_string_handle on the iterator's task, with "
+            "tf.device('/job:.../task:...').",
+        )
     if found is None:
         raise InvalidArgumentError(
             None,

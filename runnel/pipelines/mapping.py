@@ -30,8 +30,9 @@ from runnel.threads import Threads
 
 _WORTH_A_THREAD = 0.002
 """From how many seconds of work on, it is worth to be shared between threads."""
-_IN_LINE = 2
-"""How many elements there are for each thread: the one it works on, and the next."""
+_IN_LINE = 4
+"""How many elements there are for each thread: the one it works on, and those that keep it busy
+while whoever takes the results does something else, such as making a batch of them."""
 LOOK_SECONDS = 0.02
 """For how long to wait for another thread before looking whether to go on."""
 

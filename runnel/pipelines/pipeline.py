@@ -238,9 +238,12 @@ class Indexed(Traversal):
         count: int,
         at: Callable[[int], Element],
         between: Callable[[int, int], Element] | None = None,
+        rows_at: Callable[[list[int]], Block] | None = None,
     ) -> None:
         self._count, self._at, self._place = count, at, 0
         self._between, self.has_blocks = between, between is not None
+        self.rows_at = rows_at
+        """Makes several elements from their numbers."""
 
     def next(self) -> Any:
         place = self._place
@@ -256,6 +259,12 @@ class Indexed(Traversal):
             return None
         self._place = end
         return self._between(place, end)
+
+    def numbers(self, most: int) -> range:
+        """The numbers of the next elements, at most so many, which it goes past."""
+        begin = self._place
+        self._place = min(begin + most, self._count)
+        return range(begin, self._place)
 
     def state(self) -> Any:
         return self._place

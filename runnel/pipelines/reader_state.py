@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from runnel.graph.errors import DataLossError, InvalidArgumentError, Unimplement
 from runnel.graph.message_types import BYTES, INT64, MessageTypes, one
 from runnel.pipelines.files import Lines, Pieces
 from runnel.pipelines.mapping import LOOK_SECONDS
+from runnel.pipelines.watching import INPUT_TIMES
 from runnel.queues.queue import Queue
 from runnel.queues.waiter import WAITING, Outputs, Waiter
 from runnel.records.record_reader import RecordReader
@@ -83,6 +85,7 @@ class ReaderState:
         """The next record, or up to ``most`` of the same file."""
         if most < 1:
             raise InvalidArgumentError(None, None, f"num_records must be positive, not {most}")
+        start = time.perf_counter()
         self._acquire(check)
         try:
             found: list[Record] = []
@@ -102,6 +105,7 @@ class ReaderState:
             return found
         finally:
             self._lock.release()
+            INPUT_TIMES.add_wait(time.perf_counter() - start, f"reader {self.name}")
 
     def _begin(self, queue: Queue, check: Callable[[], None]) -> None:
         """Takes the next name out of the queue."""
@@ -273,11 +277,9 @@ def _records(reader: RecordReader, work: bytes) -> Iterator[Record]:
 
 def pieces(header: int, length: int, footer: int, hop: int, compression: str) -> Open:
     """Pieces of a fixed length, each ``hop`` bytes after the one before (0: its length)."""
-    if hop and hop != length:
-        raise UnimplementedError(
-            None, None, "Records of fixed length follow each other: hop_bytes is not available."
-        )
-    described = Pieces([], header, length, footer, compression)
+    if hop < 0:
+        raise InvalidArgumentError(None, None, f"hop_bytes must be >= 0 not {hop}")
+    described = Pieces([], header, length, footer, compression, hop or length)
 
     def opened(work: bytes) -> Iterator[Record]:
         found = described.open(work.decode())

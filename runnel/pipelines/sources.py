@@ -48,10 +48,13 @@ class Slices(Pipeline):
         self._size = sizes.pop()
 
     def iterate(self, run: PipelineRun) -> Traversal:
-        return Indexed(self._size, self._row, self._rows)
+        return Indexed(self._size, self._row, self._rows, self._rows_at)
 
     def _rows(self, begin: int, end: int) -> Element:
         return [component[begin:end].copy() for component in self._components]
+
+    def _rows_at(self, places: list[int]) -> Element:
+        return [component[places] for component in self._components]
 
     def cardinality(self) -> int:
         return self._size

@@ -1,14 +1,19 @@
 """Where the time of input goes: how long steps wait for elements, and which stage takes it.
 
-How long steps wait is always counted; what each stage takes, of traversals that begin while someone
-watches. A stage's time is its own, without what it waits for another stage to make.
+How long steps wait, for datasets, queues and readers, is always counted; what each stage takes, of
+traversals that begin while someone watches. A stage's time is its own, without what it waits for
+another stage to make. A queue or a reader is a stage that takes what steps wait for it.
+
+Threads that fill queues wait for input on nobody's account: what matters is whether the queues that
+they fill run empty.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
@@ -24,6 +29,23 @@ class InputTimes:
         # Guards the others: steps and the threads of pipelines write them.
         self._lock = threading.Lock()
         self._inner = threading.local()
+        self._fillers: set[int] = set()
+        """Threads that fill queues; changed by single operations of a set only."""
+
+    @contextlib.contextmanager
+    def filling(self) -> Iterator[None]:
+        """Within, this thread makes input for others: what it waits for does not count."""
+        thread = threading.get_ident()
+        self._fillers.add(thread)
+        try:
+            yield
+        finally:
+            self._fillers.discard(thread)
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether this thread makes input for others."""
+        return threading.get_ident() in self._fillers
 
     @property
     def is_watched(self) -> bool:
@@ -39,10 +61,14 @@ class InputTimes:
         with self._lock:
             self._watchers -= 1
 
-    def add_wait(self, seconds: float) -> None:
-        """A step has waited."""
+    def add_wait(self, seconds: float, stage: str | None = None) -> None:
+        """A step of this thread has waited, for ``stage`` if that does not time itself."""
+        if self.is_filling:
+            return
         with self._lock:
             self.waited += seconds
+            if stage is not None:
+                self.stages[stage] = self.stages.get(stage, 0.0) + seconds
 
     def timed(self, stage: str, call: Callable[..., Any]) -> Callable[..., Any]:
         """``call``, whose time is counted for ``stage``."""

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 _WINDOW = 15
 _GZIP = 16  # added to the size of the window: zlib's sign for gzip's header
 _CHUNK = 1 << 16
+_INPUT_BUFFER = 256 << 10
+"""How many bytes TensorFlow puts together before it compresses them."""
 
 
 class TFRecordCompressionType:
@@ -82,7 +84,45 @@ class TFRecordOptions:
         }
         given = {name: getattr(self, name) for name in usual}
         settings: list[Any] = [usual[n] if given[n] is None else given[n] for n in usual]
-        return zlib.compressobj(*settings)
+        return _Deflated(
+            zlib.compressobj(*settings),
+            self.flush_mode or zlib.Z_NO_FLUSH,
+            self.input_buffer_size or _INPUT_BUFFER,
+        )
+
+
+class _Deflated:
+    """Compresses what is put together in a buffer, and flushes as asked whenever that is full.
+
+    Where it is flushed decides the bytes: that is when TensorFlow's buffer of this size is full.
+    """
+
+    def __init__(self, stream: Any, mode: int, size: int) -> None:
+        self._stream, self._mode, self._size = stream, mode, size
+        self._buffer = bytearray()
+
+    def compress(self, content: bytes) -> bytes:
+        if self._mode == zlib.Z_NO_FLUSH:
+            return self._stream.compress(content)  # type: ignore[no-any-return]
+        out = b""
+        if len(self._buffer) + len(content) > self._size:
+            out = self._deflate(self._mode)
+        self._buffer += content
+        if len(content) > self._size:
+            out += self._deflate(self._mode)
+        return out
+
+    def _deflate(self, mode: int) -> bytes:
+        if not self._buffer:
+            return b""
+        out = self._stream.compress(bytes(self._buffer))
+        self._buffer.clear()
+        return out + self._stream.flush(mode)  # type: ignore[no-any-return]
+
+    def flush(self, mode: int = zlib.Z_FINISH) -> bytes:
+        rest = self._stream.compress(bytes(self._buffer))
+        self._buffer.clear()
+        return rest + self._stream.flush(mode)  # type: ignore[no-any-return]
 
 
 class Inflated:

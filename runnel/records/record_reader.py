@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +14,8 @@ from runnel.graph import errors
 from runnel.records.compression import Inflated, TFRecordOptions
 from runnel.records.framing import FOOTER, HEADER
 from runnel.records.scanning import checksum_of, records_in
+
+logger = logging.getLogger("runnel")
 
 _CHUNK = 1 << 18
 """How many bytes are read at least, and"""
@@ -181,6 +184,35 @@ class RecordReader:
         self.offset = offset
         self._again()
 
+    def skip_damaged(self) -> bool:
+        """Goes behind the damaged record at ``offset``; False when no record follows.
+
+        Where its length is damaged, too, that is the next place at which a record could begin.
+        """
+        if self._require(HEADER.size) < HEADER.size:
+            return False
+        if self._begins_at(0):
+            begin = self.offset - self._content_at
+            end = self.offset + HEADER.size + FOOTER.size
+            end += HEADER.unpack_from(self._content, begin)[0]
+            self.seek(end)
+            return len(self._read(end, 1)) == 1
+        place = 1
+        while self._require(place + HEADER.size) >= place + HEADER.size:
+            if self._begins_at(place):
+                self.seek(self.offset + place)
+                return True
+            place += 1
+            if place == _CHUNK:  # what has been looked at need not be kept
+                self.offset, place = self.offset + place, 0
+        return False
+
+    def _begins_at(self, place: int) -> bool:
+        """Whether the piece has a length with its checksum, so many bytes from here."""
+        begin = self.offset - self._content_at + place
+        checksum = HEADER.unpack_from(self._content, begin)[1]
+        return masked(checksum_of(self._content[begin : begin + 8])) == checksum
+
     def close(self) -> None:
         """Closes the file."""
         self._file.close()
@@ -192,12 +224,64 @@ class RecordReader:
         self.close()
 
 
-def tf_record_iterator(path: Any, options: Any = None) -> Iterator[bytes]:
+class RandomRecordReader:
+    """The records of a file by the offsets at which they begin.
+
+    Example:
+        >>> reader = tf.python_io.tf_record_random_reader("train.tfrecord")
+        >>> record, next_offset = reader.read(0)
+    """
+
+    def __init__(self, path: str | os.PathLike[str], options: Any = None) -> None:
+        self._reader = RecordReader(path, options)
+
+    def read(self, offset: int) -> tuple[bytes, int]:
+        """The record that begins at ``offset``, and where the next one begins.
+
+        An ``IndexError`` at the end of the file, a ``DataLossError`` where no whole record begins.
+        """
+        reader = self._reader
+        if reader.offset != offset:
+            reader.seek(offset)
+        record = next(reader, None)
+        if record is None:
+            raise IndexError(f"Out of range at reading offset {offset}")
+        return record, reader.offset
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._reader.close()
+
+    def __enter__(self) -> RandomRecordReader:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+tf_record_random_reader = RandomRecordReader
+
+
+def tf_record_iterator(
+    path: Any, options: Any = None, skip_damaged: bool = False
+) -> Iterator[bytes]:
     """The records of a file.
+
+    A damaged record is an error; with ``skip_damaged`` it is left out, and a warning names its
+    place.
 
     Example:
         >>> for record in tf.python_io.tf_record_iterator("train.tfrecord"):
         ...     example = tf.train.Example.FromString(record)
     """
     with RecordReader(path, options) as reader:
-        yield from reader
+        while True:
+            try:
+                yield from reader
+                return
+            except errors.DataLossError as error:
+                if not skip_damaged:
+                    raise
+                logger.warning("A record is left out: %s", error.message)
+            if not reader.skip_damaged():
+                return

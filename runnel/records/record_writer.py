@@ -36,7 +36,7 @@ class TFRecordWriter:
     def flush(self) -> None:
         """Has what was written reach the file."""
         if self._compressor is not None:
-            self._opened().write(self._compressor.flush(zlib.Z_SYNC_FLUSH))
+            self._opened().write(self._compressor.flush(zlib.Z_PARTIAL_FLUSH))
         self._opened().flush()
 
     def _append(self, content: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sqlite3
 
 import numpy as np
 import pytest
@@ -36,6 +37,14 @@ def files(tmp_path_factory):
     found["pieces"] = str(folder / "pieces")
     with open(found["pieces"], "w") as file:
         file.write("head" + "".join(f"{number:03d}" for number in range(12)) + "feet")
+    found["columns"] = str(folder / "columns")
+    with open(found["columns"], "w") as file:
+        file.write("".join(f"{number},{number + 1}\n" for number in range(12)))
+    found["database"] = str(folder / "database")
+    with contextlib.closing(sqlite3.connect(found["database"])) as database:
+        database.execute("CREATE TABLE numbers (n INTEGER)")
+        database.executemany("INSERT INTO numbers VALUES (?)", [(n,) for n in range(12)])
+        database.commit()
     return found
 
 
@@ -56,6 +65,15 @@ def sources(files):
         "pieces": lambda: numbers_in(
             tf.data.FixedLengthRecordDataset(files["pieces"], 3, header_bytes=4, footer_bytes=4)
         ),
+        "records in turn": lambda: numbers_in(
+            tf.data.TFRecordDataset(files[""], num_parallel_reads=2)
+        ),
+        "columns": lambda: experimental.CsvDataset(files["columns"], [tf.int64, tf.int64]).map(
+            lambda a, b: a * b
+        ),
+        "database": lambda: experimental.SqlDataset(
+            "sqlite", files["database"], "SELECT n FROM numbers ORDER BY n", (tf.int64,)
+        ).map(lambda n: n * 2),
     }
 
 
@@ -79,6 +97,7 @@ TRANSFORMATIONS = {
     "shuffle": lambda d: d.shuffle(5),
     "shuffle with a seed": lambda d: d.shuffle(4, seed=7).repeat(2),
     "shuffle once": lambda d: d.shuffle(4, reshuffle_each_iteration=False).repeat(2),
+    "shuffle of slices": lambda d: Dataset.from_tensor_slices(np.arange(9)).shuffle(4).repeat(2),
     "repeat": lambda d: d.repeat(2),
     "take": lambda d: d.take(9),
     "skip": lambda d: d.skip(2),
@@ -115,6 +134,27 @@ TRANSFORMATIONS = {
     ).map(tf.reduce_sum),
     "choice": lambda d: experimental.choose_from_datasets(
         [d, Dataset.range(100, 103)], Dataset.range(20).map(lambda n: n % 2)
+    ),
+    "samples": lambda d: experimental.sample_from_datasets([d, Dataset.range(100, 109)], seed=2),
+    "totals by key": lambda d: d.apply(
+        experimental.group_by_reducer(
+            lambda n: n % 5,
+            experimental.Reducer(lambda key: key, lambda total, n: total + n, lambda total: total),
+        )
+    ),
+    "unique": lambda d: d.map(lambda n: n % 7).apply(experimental.unique()),
+    "sparse rows": lambda d: (
+        d.map(lambda n: tf.fill([n % 3 + 1], n))
+        .apply(experimental.dense_to_sparse_batch(2, [3]))
+        .map(lambda s: tf.sparse_reduce_sum(s))
+    ),
+    "padded strings": lambda d: (
+        d.map(lambda n: tf.fill([n % 3], tf.as_string(n)))
+        .padded_batch(2, [4], "7")
+        .map(lambda s: tf.reduce_sum(tf.string_to_number(s, tf.int64)))
+    ),
+    "random numbers": lambda d: Dataset.zip((d, experimental.RandomDataset(3))).map(
+        lambda n, word: n + word
     ),
     "ignored errors": lambda d: d.map(
         lambda n: tf.cast(tf.check_numerics(6 / (n - 3), "no"), tf.int64), num_parallel_calls=2

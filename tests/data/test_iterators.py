@@ -325,3 +325,20 @@ def test_the_handle_of_an_iterator_is_one_string_also_of_a_finalized_graph():
         for iterator in iterators:
             assert iterator.string_handle() is iterator.string_handle()
             assert sess.run(fed, {handle: sess.run(iterator.string_handle())}) == 0
+
+
+def test_a_handle_of_another_process_stands_for_no_iterator_of_this_one():
+    iterator = Dataset.range(3).make_initializable_iterator()
+    handle = tf.placeholder(tf.string, [])
+    element = tf.data.Iterator.from_string_handle(handle, tf.int64, []).get_next()
+    with tf.Session() as sess:
+        sess.run(iterator.initializer)
+        ours = sess.run(iterator.string_handle())
+        sign, process, rest = ours.split(b":", 2)
+        assert sess.run(element, {handle: ours}) == 0
+        theirs = b":".join([sign, b"1.0123456789abcdef", rest])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="another process .*tf.device"):
+            sess.run(element, {handle: theirs})
+        gone = b":".join([sign, process, b"999999:gone"])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="no iterator of this process"):
+            sess.run(element, {handle: gone})

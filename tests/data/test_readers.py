@@ -96,3 +96,8 @@ def test_only_readers_of_one_record_a_file_have_a_state():
     state = tf.TextLineReader().serialize_state()
     with tf.Session() as sess, pytest.raises(tf.errors.UnimplementedError):
         sess.run(state)
+
+
+def test_a_database_of_lmdb_is_refused_with_what_to_do_instead():
+    with pytest.raises(tf.errors.UnimplementedError, match="TFRecordWriter"):
+        tf.LMDBReader()

@@ -124,3 +124,50 @@ def test_a_dataset_as_a_tensor():
     )
     assert given(again) == [0, 1, 2]
     assert experimental.get_structure(numbers) == experimental.TensorStructure(tf.int64, [])
+
+
+def test_options_stay_with_what_is_made_of_a_dataset():
+    first, second = tf.data.Options(), tf.data.Options()
+    first.experimental_deterministic = False
+    first.experimental_threading = experimental.ThreadingOptions()
+    first.experimental_threading.private_threadpool_size = 3
+    second.experimental_slack = True
+    second.experimental_threading = experimental.ThreadingOptions()
+    second.experimental_threading.max_intra_op_parallelism = 1
+    one = Dataset.range(3).with_options(first).map(lambda n: n + 1).padded_batch(2, [])
+    both = Dataset.zip((one, Dataset.range(3).with_options(second))).take(2).options()
+    assert one.options().experimental_deterministic is False
+    assert both.experimental_deterministic is False
+    assert both.experimental_slack is True
+    assert both.experimental_threading.private_threadpool_size == 3
+    assert both.experimental_threading.max_intra_op_parallelism == 1
+
+
+def test_a_state_of_another_type_is_refused():
+    with pytest.raises(TypeError, match="types for the new state must match"):
+        Dataset.range(3).reduce(np.int64(0), lambda s, n: tf.cast(s, tf.float32))
+    with pytest.raises(TypeError, match="types for the new state must match"):
+        Dataset.range(3).apply(
+            experimental.scan(np.int64(0), lambda s, n: (tf.cast(n, tf.int32), n))
+        )
+
+
+def test_weights_of_samples_are_checked():
+    two = [Dataset.range(3), Dataset.range(3)]
+    with pytest.raises(TypeError, match="float32"):
+        experimental.sample_from_datasets(two, weights=[1, 2])
+    with pytest.raises(ValueError, match="one number for each"):
+        experimental.sample_from_datasets(two, weights=[0.1, 0.2, 0.7])
+
+
+def test_a_variable_that_a_function_makes_is_initialised_by_the_program():
+    def added(number):
+        total = tf.get_variable("total", initializer=100, use_resource=True)
+        with tf.control_dependencies([tf.assign_add(total, number)]):
+            return total.read_value()
+
+    following = tf.data.Dataset.range(1, 4).map(lambda n: added(tf.cast(n, tf.int32)))
+    element = tf.data.make_one_shot_iterator(following).get_next()
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        assert [sess.run(element) for _ in range(3)] == [101, 103, 106]
