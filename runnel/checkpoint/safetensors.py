@@ -15,7 +15,12 @@ from runnel.checkpoint.tensor_slice import TensorSlice
 from runnel.checkpoint.whole_file import appearing, sync_folder
 from runnel.graph import dtypes
 from runnel.graph.dtypes import DType
-from runnel.graph.errors import DataLossError, InvalidArgumentError, NotFoundError
+from runnel.graph.errors import (
+    DataLossError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnimplementedError,
+)
 
 SUFFIX = ".safetensors"
 _MAX_HEADER = 100_000_000
@@ -87,6 +92,8 @@ class SafetensorsReader:
             raise NotFoundError(None, None, f"There is no file {path!r}.") from None
         self._begin = 8 + length
         self._entries: dict[str, tuple[DType, tuple[int, ...], int]] = {}
+        self._unreadable: dict[str, str] = {}
+        """Tensors of types that no tensor has here, and their types."""
         self._parse(text, size - self._begin)
 
     def _parse(self, text: bytes, size: int) -> None:
@@ -97,18 +104,20 @@ class SafetensorsReader:
             end = 0
             for name, entry in entries:
                 dtype = _TYPES.get(entry["dtype"])
-                if dtype is None:
-                    raise self._damaged(f"{name!r} has the unknown type {entry['dtype']!r}")
                 shape = tuple(entry["shape"])
                 begin, stop = entry["data_offsets"]
                 if not all(type(n) is int and n >= 0 for n in (*shape, begin, stop)):
                     raise self._damaged(f"{name!r} has no proper shape or place")
-                if problem := stored_problem(dtype, shape):
+                if dtype is not None and (problem := stored_problem(dtype, shape)):
                     raise self._damaged(f"{name!r} cannot be: {problem}")
-                if begin != end or stop - begin != prod(shape) * dtype.size:
+                fits = stop >= begin if dtype is None else stop - begin == prod(shape) * dtype.size
+                if begin != end or not fits:
                     raise self._damaged(f"{name!r} is not where, or as large as, it should be")
                 end = stop
-                self._entries[name] = dtype, shape, begin
+                if dtype is None:
+                    self._unreadable[name] = str(entry["dtype"])
+                else:
+                    self._entries[name] = dtype, shape, begin
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise self._damaged(f"its header cannot be read ({error!r})") from None
         if end != size:
@@ -122,7 +131,7 @@ class SafetensorsReader:
         return sorted(self._entries)
 
     def has(self, name: str) -> bool:
-        """True for the name of a tensor that is there."""
+        """True for the name of a tensor that is there and can be read."""
         return name in self._entries
 
     def type_and_shape(self, name: str) -> tuple[DType, tuple[int, ...]]:
@@ -131,6 +140,13 @@ class SafetensorsReader:
         return dtype, shape
 
     def _entry(self, name: str) -> tuple[DType, tuple[int, ...], int]:
+        if name in self._unreadable:
+            raise UnimplementedError(
+                None,
+                None,
+                f"The tensor {name!r} of {self._path!r} has the type {self._unreadable[name]}, "
+                "which no tensor has here.",
+            )
         if name not in self._entries:
             raise NotFoundError(None, None, f"The file {self._path!r} has no tensor {name!r}.")
         return self._entries[name]

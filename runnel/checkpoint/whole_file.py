@@ -10,11 +10,12 @@ import contextlib
 import errno
 import logging
 import os
-import secrets
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+from runnel.checkpoint.leftovers import temporary_name
 
 logger = logging.getLogger("runnel")
 
@@ -25,7 +26,7 @@ _FOLDERS_WITHOUT_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP})
 @contextlib.contextmanager
 def appearing(path: str | Path) -> Iterator[BinaryIO]:
     """A file to write that has its name when the block has ended, and is gone if that failed."""
-    temporary = f"{path}.tempstate{secrets.randbits(63)}"
+    temporary = temporary_name(str(path))
     try:
         with open(temporary, "wb") as file:
             yield file

@@ -14,7 +14,8 @@ from runnel.estimator.estimator_spec import EstimatorSpec
 from runnel.estimator.exporter import BestExporter, Exporter, FinalExporter, LatestExporter
 from runnel.estimator.mode_keys import ModeKeys
 from runnel.estimator.run_config import RunConfig
-from runnel.estimator.train_and_evaluate import EvalSpec, TrainSpec, train_and_evaluate
+from runnel.estimator.train_and_evaluate import train_and_evaluate
+from runnel.estimator.train_spec import EvalSpec, TrainSpec
 from runnel.estimator.warm_start_settings import WarmStartSettings
 from runnel.train.checkpoint_hook import CheckpointSaverHook, CheckpointSaverListener
 from runnel.train.hooks import (

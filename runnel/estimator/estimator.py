@@ -17,16 +17,19 @@ from runnel.estimator.evaluation import run_evaluation
 from runnel.estimator.input_function import argument_names, call_input_fn
 from runnel.estimator.mode_keys import ModeKeys
 from runnel.estimator.run_config import RunConfig
-from runnel.estimator.training_loop import run_training
+from runnel.estimator.training_loop import Training, run_training
 from runnel.estimator.warm_start_settings import WarmStartSettings
 from runnel.graph.graph import Graph, device
 from runnel.graph.random_seed import set_random_seed
+from runnel.saved_model.builder import SavedModelBuilder
 from runnel.train.checkpoint_hook import CheckpointSaverListener
 from runnel.train.checkpoint_state import latest_checkpoint
 from runnel.train.checkpoint_utils import list_variables, load_variable, warm_start
+from runnel.train.device_setter import replica_device_setter
 from runnel.train.global_step import create_global_step
 from runnel.train.hooks import StopAtStepHook
 from runnel.train.monitored_session import MonitoredSession
+from runnel.train.progress_hook import ProgressLine
 from runnel.train.session_creators import ChiefSessionCreator
 from runnel.train.session_run_hook import SessionRunHook
 
@@ -71,6 +74,7 @@ class Estimator:
             folder = tempfile.mkdtemp()
             logger.warning("Using temporary folder as model directory: %s", folder)
         self._config = config.replace(model_dir=folder)
+        self._training = Training()
         self._model_dir = folder
         names = argument_names(model_fn)
         if "features" not in names:
@@ -118,6 +122,10 @@ class Estimator:
         """The newest checkpoint; None if there is none."""
         return latest_checkpoint(self._model_dir)
 
+    def eval_dir(self, name: str | None = None) -> str:
+        """The folder of the summaries of the evaluation ``name``."""
+        return os.path.join(self._model_dir, f"eval_{name}" if name else "eval")
+
     def get_variable_names(self) -> list[str]:
         """The names of what the newest checkpoint has."""
         return [name for name, _ in list_variables(self._require_checkpoint())]
@@ -135,11 +143,21 @@ class Estimator:
     # Building -------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def _new_graph(self) -> Iterator[Graph]:
-        with Graph().as_default() as graph, device(self._config.device_fn):
+    def _new_graph(self, mode: str) -> Iterator[Graph]:
+        with Graph().as_default() as graph, device(self._device_fn(mode)):
             set_random_seed(self._config.tf_random_seed)
             create_global_step(graph)
             yield graph
+
+    def _device_fn(self, mode: str) -> Any:
+        """Where operations are: in training on a cluster, variables are on parameter servers."""
+        config = self._config
+        if config.device_fn is not None or mode != ModeKeys.TRAIN:
+            return config.device_fn
+        return replica_device_setter(
+            ps_tasks=config.num_ps_replicas,
+            worker_device=f"/job:{config.task_type}/task:{config.task_id}",
+        )
 
     def _input(self, input_fn: Callable[..., Any], mode: str) -> Any:
         params = self._params_for(mode)
@@ -192,17 +210,19 @@ class Estimator:
         every_hook = [*checked_hooks(hooks)]
         if steps is not None or max_steps is not None:
             every_hook.append(StopAtStepHook(steps, max_steps))
-        with self._new_graph():
+        with self._new_graph(ModeKeys.TRAIN):
             features, labels, input_hooks = self._input(input_fn, ModeKeys.TRAIN)
             spec = self._call_model_fn(features, labels, ModeKeys.TRAIN, self._config)
             if self._warm_start is not None:
                 warm_start(*self._warm_start)
+            self._training = Training()
             loss = run_training(
                 spec,
                 self._config,
                 self._model_dir,
                 [*every_hook, *input_hooks],
                 saving_listeners or (),
+                self._training,
             )
         logger.info("Loss for final step: %s.", loss)
         return self
@@ -227,8 +247,7 @@ class Estimator:
         if steps is not None and steps <= 0:
             raise ValueError(f"Must specify steps > 0, given: {steps}")
         checkpoint = self._checkpoint_or_none(checkpoint_path, "evaluate")
-        folder = os.path.join(self._model_dir, "eval" if not name else f"eval_{name}")
-        with self._new_graph():
+        with self._new_graph(ModeKeys.EVAL):
             features, labels, input_hooks = self._input(input_fn, ModeKeys.EVAL)
             spec = self._call_model_fn(features, labels, ModeKeys.EVAL, self._config)
             return run_evaluation(
@@ -237,7 +256,7 @@ class Estimator:
                 self._config.session_config,
                 steps,
                 [*checked_hooks(hooks), *input_hooks],
-                folder,
+                self.eval_dir(name),
             )
 
     def _checkpoint_or_none(self, path: Any, what: str) -> str | None:
@@ -265,7 +284,7 @@ class Estimator:
         every_hook = checked_hooks(hooks)
         checkpoint = self._checkpoint_or_none(checkpoint_path, "predict")
         # A generator may be left at any yield: no graph is the default one meanwhile.
-        with self._new_graph():
+        with self._new_graph(ModeKeys.PREDICT):
             features, _, input_hooks = self._input(input_fn, ModeKeys.PREDICT)
             prediction.warn_if_endless(input_hooks)
             spec = self._call_model_fn(features, None, ModeKeys.PREDICT, self._config)
@@ -278,8 +297,13 @@ class Estimator:
             all_hooks = [*every_hook, *input_hooks, *spec.prediction_hooks]
             sess = MonitoredSession(prediction.InGraph(creator), hooks=all_hooks)
         with sess:
+            line, done = ProgressLine(what="prediction step", unasked=True), 0
             while not sess.should_stop():
+                if line.is_due():  # while it computes: the lines between are the program's own
+                    line.show(done, None)
                 values = sess.run(wanted)
+                line.clear()
+                done += 1
                 if yield_single_examples:
                     yield from prediction.rows(values)
                 else:
@@ -300,26 +324,72 @@ class Estimator:
         ``serving_input_receiver_fn`` says what the model is fed; see ``tf.estimator.export``.
         ``assets_extra`` maps places in the folder ``assets.extra`` to files.
         """
+        return self._export(
+            export_dir_base,
+            {experimental_mode: serving_input_receiver_fn},
+            assets_extra,
+            as_text,
+            checkpoint_path,
+            strip_default_attrs,
+        )
+
+    def experimental_export_all_saved_models(
+        self,
+        export_dir_base: Any,
+        input_receiver_fn_map: Mapping[str, Callable[[], Any]],
+        assets_extra: Mapping[str, Any] | None = None,
+        as_text: bool = False,
+        checkpoint_path: Any = None,
+    ) -> bytes:
+        """Like :meth:`export_saved_model`, with a graph for each mode of ``input_receiver_fn_map``.
+
+        Their tags are ``train``, ``eval`` and ``serve``; the values of variables are shared.
+
+        Example:
+            >>> estimator.experimental_export_all_saved_models(
+            ...     "/tmp/models", {tf.estimator.ModeKeys.PREDICT: receive})
+        """
+        unknown = input_receiver_fn_map.keys() - exporting.TAGS.keys()
+        if unknown or not input_receiver_fn_map:
+            raise ValueError(
+                f"input_receiver_fn_map needs modes of {list(exporting.TAGS)}, but has "
+                f"{list(input_receiver_fn_map)}"
+            )
+        return self._export(
+            export_dir_base, input_receiver_fn_map, assets_extra, as_text, checkpoint_path, True
+        )
+
+    def _export(
+        self,
+        export_dir_base: Any,
+        receivers: Mapping[str, Callable[[], Any]],
+        assets_extra: Mapping[str, Any] | None,
+        as_text: bool,
+        checkpoint_path: Any,
+        strip_default_attrs: bool,
+    ) -> bytes:
         checkpoint = self._require_checkpoint(checkpoint_path)
         base = Path(os.fsdecode(os.fspath(export_dir_base)))
         folder = exporting.timestamped(base)
         temporary = base / f"temp-{folder.name}"
+        builder = SavedModelBuilder(temporary)
         try:
-            with self._new_graph():
-                receiver = serving_input_receiver_fn()
-                labels = getattr(receiver, "labels", None)
-                spec = self._call_model_fn(
-                    receiver.features, labels, experimental_mode, self._config
-                )
-                exporting.write_model(
-                    temporary,
-                    spec,
-                    exporting.signatures_of(receiver, spec),
-                    checkpoint,
-                    self._config.session_config,
-                    as_text,
-                    strip_default_attrs,
-                )
+            # The first graph writes the variables: that of training has them all.
+            for mode in sorted(receivers, key=list(exporting.TAGS).index):
+                with self._new_graph(mode):
+                    receiver = receivers[mode]()
+                    labels = getattr(receiver, "labels", None)
+                    spec = self._call_model_fn(receiver.features, labels, mode, self._config)
+                    exporting.add_graph(
+                        builder,
+                        exporting.TAGS[mode],
+                        spec,
+                        exporting.signatures_of(receiver, spec, mode),
+                        checkpoint,
+                        self._config.session_config,
+                        strip_default_attrs,
+                    )
+            builder.save(as_text)
             exporting.copy_extra_assets(temporary, assets_extra)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)

@@ -18,6 +18,7 @@ from runnel.summary.file_writer import FileWriterCache
 from runnel.train.global_step import get_global_step
 from runnel.train.hooks import FinalOpsHook
 from runnel.train.monitored_session import MonitoredSession
+from runnel.train.progress_hook import ProgressLine
 from runnel.train.session_creators import ChiefSessionCreator
 from runnel.train.session_run_hook import SessionRunHook
 
@@ -25,14 +26,16 @@ logger = logging.getLogger("runnel")
 
 
 class _StopAfter(SessionRunHook):
-    """Ends an evaluation after some steps, and logs about ten times how far it is."""
+    """Ends an evaluation after some steps, and shows how far it is; logs it about ten times."""
 
     def __init__(self, steps: int | None) -> None:
         self._steps = steps
         self._done = 0
+        self._line = ProgressLine(what="evaluation step", unasked=True)
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         self._done = 0
+        self._line.show(0, self._steps)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         self._done += 1
@@ -41,8 +44,14 @@ class _StopAfter(SessionRunHook):
             logger.info("Evaluation [%d]", self._done)
         elif self._done % every == 0 or self._done == self._steps:
             logger.info("Evaluation [%d/%d]", self._done, self._steps)
+        if self._line.is_due():
+            self._line.show(self._done, self._steps)
         if self._done == self._steps:
             run_context.request_stop()
+
+    def end(self, session: Any) -> None:
+        self._line.show(self._done, self._steps)
+        self._line.close()
 
 
 def run_evaluation(

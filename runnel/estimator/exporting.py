@@ -11,29 +11,42 @@ from typing import Any
 
 from runnel.checkpoint.whole_file import copy_whole, sync_folder
 from runnel.estimator.estimator_spec import EstimatorSpec
+from runnel.estimator.mode_keys import ModeKeys
 from runnel.estimator.serving_input import named_tensors
 from runnel.graph.collections import GraphKeys
 from runnel.graph.graph import get_default_graph
+from runnel.graph.operation import Tensor
 from runnel.runtime.session.session import Session
 from runnel.saved_model.builder import SavedModelBuilder
-from runnel.saved_model.signature_def_utils import is_valid_signature
-from runnel.saved_model.tag_constants import SERVING
+from runnel.saved_model.signature_def_utils import build_signature_def, is_valid_signature
+from runnel.saved_model.tag_constants import SERVING, TRAINING
+from runnel.saved_model.tensor_info import build_tensor_info
 from runnel.train.saver import Saver
 from runnel.train.scaffold import Scaffold
 
 logger = logging.getLogger("runnel")
 
 _ASSETS_EXTRA = "assets.extra"
+TAGS = {ModeKeys.TRAIN: TRAINING, ModeKeys.EVAL: "eval", ModeKeys.PREDICT: SERVING}
+"""The tag of each mode's graph, in the order in which they are written."""
+_SUPERVISED = {
+    ModeKeys.TRAIN: "tensorflow/supervised/training",
+    ModeKeys.EVAL: "tensorflow/supervised/eval",
+}
+"""Modes whose signature has labels, and what it says that it does."""
 
 
-def signatures_of(receiver: Any, spec: EstimatorSpec) -> dict[str, Any]:
+def signatures_of(receiver: Any, spec: EstimatorSpec, mode: str) -> dict[str, Any]:
     """The signatures of a model that is fed as ``receiver`` says.
 
-    Those that do not fit (a classification needs one string tensor) are left out.
+    One that trains or is evaluated has a single one, named after that. Of others, those that do
+    not fit (a classification needs one string tensor) are left out.
     """
     found: dict[str, Any] = {}
     left_out: dict[str, str] = {}
     tensors = named_tensors(receiver.receiver_tensors, "input")
+    if mode in _SUPERVISED:
+        return {mode: _supervised_signature(tensors, spec, mode)}
     feeds: dict[str, dict[str, Any]] = {"": tensors}
     for name, other in (receiver.receiver_tensors_alternatives or {}).items():
         feeds[f"{name}:"] = named_tensors(other, "input")
@@ -54,35 +67,53 @@ def signatures_of(receiver: Any, spec: EstimatorSpec) -> dict[str, Any]:
     return found
 
 
-def write_model(
-    folder: Path,
+def _supervised_signature(tensors: Mapping[str, Any], spec: EstimatorSpec, mode: str) -> Any:
+    """The signature of training or evaluation: the loss, predictions and metrics of the inputs."""
+    found: dict[str, Any] = {} if spec.loss is None else {"loss": spec.loss}
+    predictions = spec.predictions
+    if predictions is not None and not isinstance(predictions, Mapping):
+        predictions = {"": predictions}
+    for name, tensor in (predictions or {}).items():
+        found[f"predictions/{name}" if name else "predictions"] = tensor
+    for name, (value, update) in (spec.eval_metric_ops or {}).items():
+        found[f"metrics/{name}/value"] = value
+        found[f"metrics/{name}/update_op"] = update
+    tensors_out = {name: tensor for name, tensor in found.items() if isinstance(tensor, Tensor)}
+    return build_signature_def(
+        {name: build_tensor_info(tensor) for name, tensor in tensors.items()},
+        {name: build_tensor_info(tensor) for name, tensor in tensors_out.items()},
+        _SUPERVISED[mode],
+    )
+
+
+def add_graph(
+    builder: SavedModelBuilder,
+    tag: str,
     spec: EstimatorSpec,
     signatures: Mapping[str, Any],
     checkpoint: str,
     session_config: Any,
-    as_text: bool,
     strip_default_attrs: bool,
 ) -> None:
-    """Writes the default graph, with the values of ``checkpoint``, as a SavedModel."""
+    """Adds the default graph to a SavedModel; the first one with the values of ``checkpoint``."""
     graph = get_default_graph()
+    local_init_op = spec.scaffold.local_init_op
+    if local_init_op is None:
+        local_init_op = Scaffold.default_local_init_op()
+    saver = spec.scaffold.saver or Saver(sharded=True)
+    saver.build()
+    options: dict[str, Any] = {
+        "assets_collection": graph.get_collection(GraphKeys.ASSET_FILEPATHS),
+        "main_op": local_init_op,
+        "saver": saver,
+        "strip_default_attrs": strip_default_attrs,
+    }
+    if builder._has_variables:
+        builder.add_meta_graph([tag], signatures, **options)
+        return
     with Session(config=session_config) as sess:
-        local_init_op = spec.scaffold.local_init_op
-        if local_init_op is None:
-            local_init_op = Scaffold.default_local_init_op()
-        saver = spec.scaffold.saver or Saver(sharded=True)
-        saver.build()
         saver.restore(sess, checkpoint)
-        builder = SavedModelBuilder(folder)
-        builder.add_meta_graph_and_variables(
-            sess,
-            [SERVING],
-            signatures,
-            assets_collection=graph.get_collection(GraphKeys.ASSET_FILEPATHS),
-            main_op=local_init_op,
-            saver=saver,
-            strip_default_attrs=strip_default_attrs,
-        )
-        builder.save(as_text)
+        builder.add_meta_graph_and_variables(sess, [tag], signatures, **options)
 
 
 def copy_extra_assets(folder: Path, assets_extra: Mapping[str, Any] | None) -> None:

@@ -3,86 +3,18 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from runnel.estimator.cluster_task import CHIEF, EVALUATOR, MASTER, SERVER, WORKER
+from runnel.estimator.continuous_evaluation import ContinuousEvaluation, evaluate_and_export
 from runnel.estimator.estimator import Estimator
-from runnel.estimator.estimator_spec import checked_hooks
-from runnel.estimator.exporter import Exporter
+from runnel.estimator.task_server import await_turn, start_server
+from runnel.estimator.train_spec import EvalSpec, TrainSpec
 from runnel.train.checkpoint_hook import CheckpointSaverListener
 from runnel.train.hooks import SecondOrStepTimer
-from runnel.train.session_run_hook import SessionRunHook
 
 logger = logging.getLogger("runnel")
-
-
-def _require_function(what: str, value: Any) -> None:
-    if not callable(value):
-        raise TypeError(f"{what} must be callable, given: {value!r}")
-
-
-class TrainSpec:
-    """What :func:`train_and_evaluate` trains with, up to ``max_steps`` or the input's end."""
-
-    def __init__(
-        self,
-        input_fn: Callable[..., Any],
-        max_steps: int | None = None,
-        hooks: Sequence[SessionRunHook] | None = None,
-        saving_listeners: Sequence[CheckpointSaverListener] | None = None,
-    ) -> None:
-        _require_function("input_fn", input_fn)
-        if max_steps is not None and max_steps <= 0:
-            raise ValueError(f"Must specify max_steps > 0, given: {max_steps}")
-        self.input_fn = input_fn
-        self.max_steps = max_steps
-        self.hooks = checked_hooks(hooks)
-        self.saving_listeners = tuple(saving_listeners or ())
-
-
-class EvalSpec:
-    """What :func:`train_and_evaluate` evaluates with, and which exporters it calls.
-
-    ``steps`` batches are evaluated (None: all); ``throttle_secs`` lie between two evaluations at
-    least.
-    """
-
-    def __init__(
-        self,
-        input_fn: Callable[..., Any],
-        steps: int | None = 100,
-        name: str | None = None,
-        hooks: Sequence[SessionRunHook] | None = None,
-        exporters: Any = None,
-        start_delay_secs: float = 120,
-        throttle_secs: float = 600,
-    ) -> None:
-        _require_function("input_fn", input_fn)
-        if steps is not None and steps <= 0:
-            raise ValueError(f"Must specify steps > 0, given: {steps}")
-        if start_delay_secs < 0:
-            raise ValueError(f"Must specify start_delay_secs >= 0, given: {start_delay_secs}")
-        if throttle_secs < 0:
-            raise ValueError(f"Must specify throttle_secs >= 0, given: {throttle_secs}")
-        self.input_fn = input_fn
-        self.steps = steps
-        self.name = name
-        self.hooks = checked_hooks(hooks)
-        self.exporters = _exporters(exporters)
-        self.start_delay_secs = start_delay_secs
-        self.throttle_secs = throttle_secs
-
-
-def _exporters(exporters: Any) -> tuple[Exporter, ...]:
-    found = (exporters,) if isinstance(exporters, Exporter) else tuple(exporters or ())
-    for exporter in found:
-        if not isinstance(exporter, Exporter):
-            raise TypeError(f"exporters must be Exporters, given: {exporter!r}")
-    names = [exporter.name for exporter in found]
-    if len(set(names)) != len(names):
-        raise ValueError(f"`exporters` must have unique names. Such a name is missing: {names}")
-    return found
 
 
 def train_and_evaluate(
@@ -91,6 +23,10 @@ def train_and_evaluate(
     """Trains a model, and evaluates and exports it at its checkpoints and at the end.
 
     Returns the metrics of the last evaluation, and what the exporters returned after it.
+
+    Where ``TF_CONFIG`` has a cluster, each task does its part: a parameter server (``ps``) serves
+    until it is ended, the ``chief`` and ``worker``s train and return no metrics, the ``evaluator``
+    evaluates checkpoints as they come. A ``master`` is a chief that evaluates, too.
 
     Example:
         >>> tf.estimator.train_and_evaluate(
@@ -106,6 +42,25 @@ def train_and_evaluate(
     ):
         if not isinstance(value, kind):
             raise TypeError(f"`{name}` must have type `{kind.__name__}`, given {type(value)}")
+    role = estimator.config.task_type
+    if role == EVALUATOR:
+        evaluator = ContinuousEvaluation(estimator, eval_spec, train_spec.max_steps)
+        return evaluator.run()
+    if estimator.config.cluster_spec.jobs:
+        server = start_server(estimator.config)
+        if role == SERVER:
+            server.join()
+            return None, []
+        if role == WORKER:
+            await_turn(estimator.config)
+        if role != MASTER:  # another task evaluates
+            estimator.train(
+                train_spec.input_fn,
+                hooks=train_spec.hooks,
+                max_steps=train_spec.max_steps,
+                saving_listeners=train_spec.saving_listeners if role == CHIEF else None,
+            )
+            return None, []
     evaluating = _Evaluating(estimator, eval_spec, train_spec.max_steps)
     logger.info("Start train and evaluate loop. The evaluate will happen after every checkpoint.")
     estimator.train(
@@ -114,6 +69,7 @@ def train_and_evaluate(
         max_steps=train_spec.max_steps,
         saving_listeners=[*train_spec.saving_listeners, evaluating],
     )
+    evaluating.finish()
     return evaluating.metrics, evaluating.exports
 
 
@@ -126,29 +82,34 @@ class _Evaluating(CheckpointSaverListener):
         self._max_steps = max_steps
         self._timer = SecondOrStepTimer(every_secs=spec.throttle_secs)
         self._has_begun = False
+        self._last_step: int | None = None
         self.metrics: Mapping[str, Any] | None = None
         self.exports: list[Any] = []
 
     def after_save(self, session: Any, global_step_value: int) -> None:
         if not self._has_begun:
             self._has_begun = True
-        elif self._timer.should_trigger_for_step(global_step_value):
+        elif self._may_evaluate() and self._timer.should_trigger_for_step(global_step_value):
             self._evaluate(global_step_value)
 
+    def _may_evaluate(self) -> bool:
+        return not self._estimator._training.is_leaving
+
     def end(self, session: Any, global_step_value: int) -> None:
-        if global_step_value != self._timer.last_triggered_step():
-            self._evaluate(global_step_value)
+        self._last_step = global_step_value
+
+    def finish(self) -> None:
+        """Evaluates what training ended with, if there was any and it was not evaluated yet."""
+        step = self._last_step
+        if not self._may_evaluate():
+            logger.warning("The program is asked to leave: its last checkpoint is not evaluated")
+        elif step is not None and step != self._timer.last_triggered_step():
+            self._evaluate(step)
 
     def _evaluate(self, step: int) -> None:
         self._timer.update_last_triggered_step(step)
         estimator, spec = self._estimator, self._spec
         path = estimator.latest_checkpoint()
         assert path is not None, "a checkpoint was just saved"
-        self.metrics = estimator.evaluate(
-            spec.input_fn, spec.steps, spec.hooks, checkpoint_path=path, name=spec.name
-        )
         is_last = bool(self._max_steps and step >= self._max_steps)
-        self.exports = []
-        for exporter in spec.exporters:
-            folder = os.path.join(estimator.model_dir, "export", exporter.name)
-            self.exports.append(exporter.export(estimator, folder, path, self.metrics, is_last))
+        self.metrics, self.exports = evaluate_and_export(estimator, spec, path, is_last)

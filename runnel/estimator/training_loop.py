@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from runnel.summary.summaries import scalar
 from runnel.train.checkpoint_hook import CheckpointSaverHook, CheckpointSaverListener
 from runnel.train.global_step import get_global_step
 from runnel.train.hooks import LoggingTensorHook, NanTensorHook, StopAtStepHook
+from runnel.train.monitored_session import MonitoredSession
 from runnel.train.progress_hook import ProgressHook
 from runnel.train.saver import Saver
 from runnel.train.session_run_hook import SessionRunHook
@@ -23,12 +23,24 @@ from runnel.train.training_session import MonitoredTrainingSession
 logger = logging.getLogger("runnel")
 
 
+class Training:
+    """One call of ``train``, for who looks at it meanwhile or afterwards."""
+
+    session: MonitoredSession | None = None
+
+    @property
+    def is_leaving(self) -> bool:
+        """True once a signal asked the program to end."""
+        return self.session is not None and self.session._is_leaving
+
+
 def run_training(
     spec: EstimatorSpec,
     config: RunConfig,
     model_dir: str,
     hooks: Sequence[SessionRunHook],
     listeners: Sequence[CheckpointSaverListener],
+    training: Training,
 ) -> Any:
     """Runs the training step of ``spec`` until a hook or the input ends it; the last loss."""
     graph = get_default_graph()
@@ -39,10 +51,9 @@ def run_training(
     if config.log_step_count_steps:
         shown = {"loss": spec.loss, "step": get_global_step()}
         worker_hooks.append(LoggingTensorHook(shown, every_n_iter=config.log_step_count_steps))
-        if sys.stderr.isatty():
-            stops = [hook for hook in hooks if isinstance(hook, StopAtStepHook)]
-            end = (lambda: stops[0].last_step) if stops else None
-            worker_hooks.append(ProgressHook(spec.loss, end))
+        stops = [hook for hook in hooks if isinstance(hook, StopAtStepHook)]
+        end = (lambda: stops[0].last_step) if stops else None
+        worker_hooks.append(ProgressHook(spec.loss, end, unasked=True))
     worker_hooks += spec.training_hooks
     _add_saver(spec, config)
     chief_hooks = list(spec.training_chief_hooks)
@@ -66,16 +77,19 @@ def run_training(
         )
     loss = None
     with MonitoredTrainingSession(
+        config.master,
+        config.is_chief,
         checkpoint_dir=model_dir,
         scaffold=spec.scaffold,
         hooks=worker_hooks,
         chief_only_hooks=chief_hooks,
         save_checkpoint_secs=None,
         save_summaries_steps=config.save_summary_steps,
-        config=config.session_config,
+        config=session_config_of(config),
         log_step_count_steps=config.log_step_count_steps,
         max_wait_secs=config.session_creation_timeout_secs,
     ) as sess:
+        training.session = sess
         while not sess.should_stop():
             _, loss = sess.run([spec.train_op, spec.loss])
     if loss is None:
@@ -83,6 +97,16 @@ def run_training(
             "Training with estimator made no steps. Perhaps input is empty or misspecified."
         )
     return loss
+
+
+def session_config_of(config: RunConfig) -> Any:
+    """The settings of sessions that train: on a cluster, with the tasks that a session needs."""
+    filters = config._task.device_filters()
+    if config.session_config is not None or not filters:
+        return config.session_config
+    from tensorboard.compat.proto.config_pb2 import ConfigProto
+
+    return ConfigProto(allow_soft_placement=True, device_filters=filters)
 
 
 def _add_saver(spec: EstimatorSpec, config: RunConfig) -> None:

@@ -25,7 +25,8 @@ from runnel.ops.lookup.initializers import (
     TextFileIndex,
     TextFileInitializer,
 )
-from runnel.ops.lookup.tables import StaticHashTable, StaticVocabularyTable
+from runnel.ops.lookup.tables import StaticHashTable
+from runnel.ops.lookup.vocabulary_tables import StaticVocabularyTable
 from runnel.ops.parsing.feature_kinds import VarLenFeature
 from runnel.ops.ranges import range as numbers_to
 from runnel.ops.selection import where

@@ -6,10 +6,17 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
+from runnel.graph.errors import UnimplementedError
+
 _EVERYTHING: dict[str, Any] = {
     "max_depth": 10000,
     "min_bytes": 0,
+    "min_peak_bytes": 0,
+    "min_residual_bytes": 0,
+    "min_output_bytes": 0,
     "min_micros": 0,
+    "min_accelerator_micros": 0,
+    "min_cpu_micros": 0,
     "min_params": 0,
     "min_float_ops": 0,
     "min_occurrence": 0,
@@ -52,13 +59,26 @@ class ProfileOptionBuilder:
         )
 
     @staticmethod
-    def time_and_memory(min_micros: int = 1, min_bytes: int = 1) -> dict[str, Any]:
+    def time_and_memory(
+        min_micros: int = 1,
+        min_bytes: int = 1,
+        min_accelerator_micros: int = 0,
+        min_cpu_micros: int = 0,
+        min_peak_bytes: int = 0,
+        min_residual_bytes: int = 0,
+        min_output_bytes: int = 0,
+    ) -> dict[str, Any]:
         """Options for the time and the memory of each operation of a traced step."""
         return copy.deepcopy(
             _EVERYTHING
             | {
                 "min_micros": min_micros,
                 "min_bytes": min_bytes,
+                "min_accelerator_micros": min_accelerator_micros,
+                "min_cpu_micros": min_cpu_micros,
+                "min_peak_bytes": min_peak_bytes,
+                "min_residual_bytes": min_residual_bytes,
+                "min_output_bytes": min_output_bytes,
                 "order_by": "micros",
                 "select": ["micros", "bytes"],
             }
@@ -76,13 +96,30 @@ class ProfileOptionBuilder:
         """Shows scopes down to that depth."""
         return self._with(max_depth=max_depth)
 
-    def with_min_memory(self, min_bytes: int = 0, **_: Any) -> ProfileOptionBuilder:
-        """Shows what takes at least so many bytes."""
-        return self._with(min_bytes=min_bytes)
+    def with_min_memory(
+        self,
+        min_bytes: int = 0,
+        min_peak_bytes: int = 0,
+        min_residual_bytes: int = 0,
+        min_output_bytes: int = 0,
+    ) -> ProfileOptionBuilder:
+        """Shows what takes, leaves or gives at least so many bytes."""
+        return self._with(
+            min_bytes=min_bytes,
+            min_peak_bytes=min_peak_bytes,
+            min_residual_bytes=min_residual_bytes,
+            min_output_bytes=min_output_bytes,
+        )
 
-    def with_min_execution_time(self, min_micros: int = 0, **_: Any) -> ProfileOptionBuilder:
-        """Shows what takes at least so many microseconds."""
-        return self._with(min_micros=min_micros)
+    def with_min_execution_time(
+        self, min_micros: int = 0, min_accelerator_micros: int = 0, min_cpu_micros: int = 0
+    ) -> ProfileOptionBuilder:
+        """Shows what takes at least so many microseconds: in all, on accelerators, on CPUs."""
+        return self._with(
+            min_micros=min_micros,
+            min_accelerator_micros=min_accelerator_micros,
+            min_cpu_micros=min_cpu_micros,
+        )
 
     def with_min_parameters(self, min_params: int) -> ProfileOptionBuilder:
         """Shows what has at least so many parameters."""
@@ -121,7 +158,7 @@ class ProfileOptionBuilder:
         return self._with(account_displayed_op_only=is_true)
 
     def order_by(self, attribute: str) -> ProfileOptionBuilder:
-        """Sorts by ``name``, ``micros``, ``bytes``, ``params``, ``float_ops`` or ``occurrence``."""
+        """Sorts by ``name``, ``occurrence``, or something that is counted, such as ``micros``."""
         return self._with(order_by=attribute)
 
     def select(self, attributes: Sequence[str]) -> ProfileOptionBuilder:
@@ -143,3 +180,16 @@ class ProfileOptionBuilder:
     def with_file_output(self, outfile: Any) -> ProfileOptionBuilder:
         """Writes the profile to a file."""
         return self._with(output=f"file:outfile={outfile}")
+
+    def with_timeline_output(self, timeline_file: Any) -> ProfileOptionBuilder:
+        """Writes the trace to a file for Chrome's tracing and Perfetto."""
+        return self._with(output=f"timeline:outfile={timeline_file}")
+
+    def with_pprof_output(self, pprof_file: Any) -> ProfileOptionBuilder:
+        """There is no output for pprof."""
+        raise UnimplementedError(
+            None,
+            None,
+            "Profiles are not written for pprof; with_timeline_output writes a file for Chrome's "
+            "tracing and Perfetto",
+        )

@@ -191,6 +191,13 @@ def get_summary_description(node_def: Any) -> Any:
     return json_format.Parse(node_def.attr["description"].s.decode(), SummaryDescription())
 
 
+def initialize(graph: Any = None, session: Any = None) -> None:
+    """Prepares writers of TensorFlow 2's kind; a :class:`FileWriter` needs none.
+
+    There is no writer of that kind here, so nothing is to be done, as in TensorFlow without one.
+    """
+
+
 def all_v2_summary_ops() -> list[Any]:
     """The summaries of TensorFlow 2's kind in the default graph."""
     return get_collection(_V2_SUMMARIES)

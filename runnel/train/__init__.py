@@ -5,6 +5,8 @@ from typing import Any
 from runnel.distributed.cluster_spec import ClusterSpec
 from runnel.events.event_reader import summary_iterator
 from runnel.graph_io import write_graph
+from runnel.summary.file_writer import FileWriter as SummaryWriter  # 0.12's name
+from runnel.summary.file_writer import FileWriterCache as SummaryWriterCache
 from runnel.train import experimental
 from runnel.train.adadelta import AdadeltaOptimizer
 from runnel.train.adagrad import AdagradDAOptimizer, AdagradOptimizer, ProximalAdagradOptimizer
@@ -29,6 +31,7 @@ from runnel.train.checkpoint_utils import (
     load_variable,
     warm_start,
 )
+from runnel.train.checkpoint_waiting import checkpoints_iterator
 from runnel.train.collective_optimizer import CollectiveOptimizer
 from runnel.train.coordinator import Coordinator, LooperThread
 from runnel.train.device_setter import replica_device_setter
@@ -180,6 +183,8 @@ __all__ = [
     "StepCounterHook",
     "StopAtStepHook",
     "SummarySaverHook",
+    "SummaryWriter",
+    "SummaryWriterCache",
     "Supervisor",
     "SyncReplicasOptimizer",
     "VocabInfo",
@@ -191,6 +196,7 @@ __all__ = [
     "batch_join",
     "checkpoint_exists",
     "checkpoint_input_queues",
+    "checkpoints_iterator",
     "cosine_decay",
     "cosine_decay_restarts",
     "create_global_step",

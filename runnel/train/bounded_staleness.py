@@ -9,47 +9,33 @@ with it: those that wait ask again, so a process may die at any moment.
 from __future__ import annotations
 
 import math
-import random
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
-
-import numpy as np
 
 from runnel.control_flow.conditional import cond
 from runnel.graph import dtypes
-from runnel.graph.collections import GraphKeys
-from runnel.graph.conversion import convert_to_tensor
-from runnel.graph.errors import OpError
 from runnel.graph.graph import Graph, get_default_graph, name_scope
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation, Tensor
 from runnel.ops.assign import scatter_add
-from runnel.ops.casting import cast
-from runnel.ops.clock import timestamp
-from runnel.ops.comparison import equal
-from runnel.ops.constants import constant, placeholder
+from runnel.ops.constants import constant
 from runnel.ops.control import group, identity, no_op
 from runnel.ops.joining import stack
-from runnel.ops.reduce_functions import reduce_any, reduce_max, reduce_min, reduce_sum
-from runnel.ops.selection import where_v2
-from runnel.ops.splitting import unstack
+from runnel.ops.reduce_functions import reduce_sum
 from runnel.train import membership
-from runnel.train.membership import GO, PUT_OUT, Arrays, Members
+from runnel.train.leased_table import (
+    GRAPH,
+    MICROSECONDS,
+    LeasedTable,
+    check_row,
+    draw_incarnation,
+    keep_lease,
+)
+from runnel.train.membership import GO, PUT_OUT, Members
 from runnel.train.optimizer import Optimizer
 from runnel.train.session_run_hook import SessionRunHook
-from runnel.variables.initialization import global_variables
 from runnel.variables.variable import Variable
 
-
-def _where(condition: Any, x: Any, y: Any) -> Tensor:
-    wanted = dtypes.int64
-    return where_v2(condition, convert_to_tensor(x, wanted), convert_to_tensor(y, wanted))
-
-
-_GRAPH = Arrays(_where, equal, reduce_min, reduce_max, reduce_any)
-_MICROSECONDS = 1_000_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.02
 """How long, in seconds, a worker that must wait pauses before it asks again."""
 
@@ -85,21 +71,14 @@ class BoundedStalenessOptimizer(Optimizer):
         super().__init__(use_locking, name)
         if staleness < 0 or (staleness != math.inf and staleness != int(staleness)):
             raise ValueError(f"staleness must be a number of steps or math.inf, not {staleness}")
-        if not 0 <= worker_index < num_workers:
-            raise ValueError(
-                f"worker_index is {worker_index}, but there are rows for {num_workers} workers; "
-                "num_workers is the most that ever take part"
-            )
-        if lease_seconds <= 0:
-            raise ValueError(f"lease_seconds must be positive, not {lease_seconds}")
+        check_row(worker_index, num_workers, lease_seconds, "num_workers")
         self._opt = opt
         self._staleness = membership.UNBOUNDED if staleness == math.inf else int(staleness)
         self._row = worker_index
         self._workers = num_workers
         self._lease_seconds = lease_seconds
-        self._lease = int(lease_seconds * _MICROSECONDS)
-        self._table: Any = None
-        self._incarnation: Any = None
+        self._lease = int(lease_seconds * MICROSECONDS)
+        self._members: LeasedTable[Members] | None = None
         self._new_incarnation: Any = None
         self._join: Any = None
         self._enter: Any = None
@@ -125,99 +104,45 @@ class BoundedStalenessOptimizer(Optimizer):
         graph = get_default_graph()
         with graph.control_dependencies(None):
             self._opt._create_slots([variable for _, variable in pairs])
-            self._make_table(graph, global_step)
+            self._members = table = LeasedTable(
+                Members, self._name, global_step, self._row, self._workers, is_saved=True
+            )
         with name_scope(name, self._name):
-            self._describe_events(graph)
+            self._describe_events(graph, table)
             arrived = [(_moved(graph, grad, variable), variable) for grad, variable in pairs]
             parts = [part for grad, _ in arrived for part in _tensors(grad)]
             # When all gradients are where they are used, nothing of the worker's is needed to apply
             # them: admitted, they are applied soon, whatever becomes of the worker.
-            with graph.control_dependencies(parts), self._beside_table(graph):
-                members, now = self._members_now()
+            with graph.control_dependencies(parts), table.beside():
+                members, now = table.columns_now()
                 admitted = membership.admits(
-                    _GRAPH, members, self._mine(), self._identity(), now, self._lease
+                    GRAPH, members, table.mine(), table.identity(), now, self._lease
                 )
             applied = cond(admitted, lambda: self._opt.apply_gradients(arrived, global_step), no_op)
-            with graph.control_dependencies([applied]), self._beside_table(graph):
+            with graph.control_dependencies([applied]), table.beside():
                 done, left, dropped = membership.change(
-                    _GRAPH, self._members(), self._mine(), self._identity(), admitted
+                    GRAPH, table.columns(), table.mine(), table.identity(), admitted
                 )
                 nothing = constant(0, dtypes.int64)
                 added = stack([[nothing, done, left, nothing, dropped]])
-                return group(scatter_add(self._table, [self._row], added))
+                return group(scatter_add(table.variable, [self._row], added))
 
     # The table --------------------------------------------------------------------------------
 
-    def _make_table(self, graph: Graph, global_step: Any) -> None:
-        shape, name = (self._workers, len(Members._fields)), f"{self._name}_members"
-        # Replicas in one graph share it; those of other graphs do so by its name.
-        made = [v for v in global_variables() if v.op.name == name]
-        if made:
-            self._table = made[0]
-        else:
-            with graph.colocate_with(global_step.op), name_scope(None):
-                self._table = Variable(np.zeros(shape, np.int64), trainable=False, name=name)
-        # Of this worker: only what is beside another operation escapes a device function that
-        # puts variables on parameter servers.
-        with graph.colocate_with(no_op()), name_scope(None):
-            self._incarnation = Variable(
-                np.int64(membership.NOBODY),
-                trainable=False,
-                collections=[GraphKeys.LOCAL_VARIABLES],
-                name=f"{self._name}_incarnation",
+    def _describe_events(self, graph: Graph, table: LeasedTable[Members]) -> None:
+        mine, lease = table.mine(), self._lease
+        self._new_incarnation, born = table.new_life()
+        with graph.control_dependencies([born]):
+            self._join = table.event(
+                lambda m, now, me: (membership.join(GRAPH, m, mine, me, now, lease), None),
             )
-
-    @contextmanager
-    def _beside_table(self, graph: Graph) -> Iterator[None]:
-        with graph.colocate_with(self._table.op, ignore_existing=True):
-            yield
-
-    def _mine(self) -> Tensor:
-        return constant(np.arange(self._workers) == self._row)
-
-    def _identity(self) -> Tensor:
-        return self._incarnation.read_value()
-
-    def _members(self) -> Members:
-        """The columns of the table as it is."""
-        return Members(*unstack(self._table.read_value(), axis=1))
-
-    def _members_now(self) -> tuple[Members, Tensor]:
-        """The time in microseconds, and the columns of the table after it."""
-        now = cast(timestamp() * float(_MICROSECONDS), dtypes.int64, name="now")
-        with get_default_graph().control_dependencies([now]):
-            return self._members(), now
-
-    def _event(
-        self, graph: Graph, decide: Callable[[Members, Tensor, Tensor], Any]
-    ) -> Tensor | Operation:
-        """What replaces the table by what ``decide`` makes of it; gives its second result."""
-        identity_tensor = self._identity()
-        with self._beside_table(graph):
-            members, now = self._members_now()
-            changed, told = decide(members, now, identity_tensor)
-            stored = self._table.assign(stack(list(changed), axis=1), read_value=False)
-            with graph.control_dependencies([stored]):
-                return no_op() if told is None else identity(told)
-
-    def _describe_events(self, graph: Graph) -> None:
-        mine, lease = self._mine(), self._lease
-        self._new_incarnation = placeholder(dtypes.int64, [], name="new_incarnation")
-        with graph.control_dependencies([self._incarnation.assign(self._new_incarnation)]):
-            self._join = self._event(
-                graph,
-                lambda m, now, me: (membership.join(_GRAPH, m, mine, me, now, lease), None),
-            )
-        self._enter = self._event(
-            graph,
-            lambda m, now, me: membership.enter(_GRAPH, m, mine, me, now, lease, self._staleness),
+        self._enter = table.event(
+            lambda m, now, me: membership.enter(GRAPH, m, mine, me, now, lease, self._staleness),
         )
-        self._renew = self._event(
-            graph, lambda m, now, me: (membership.renew(_GRAPH, m, mine, me, now, lease), None)
+        self._renew = table.event(
+            lambda m, now, me: (membership.renew(GRAPH, m, mine, me, now, lease), None)
         )
-        self._leave = self._event(
-            graph, lambda m, now, me: (membership.leave(_GRAPH, m, mine, me), None)
-        )
+        self._leave = table.event(lambda m, now, me: (membership.leave(GRAPH, m, mine, me), None))
 
     # What a program runs ----------------------------------------------------------------------
 
@@ -230,9 +155,9 @@ class BoundedStalenessOptimizer(Optimizer):
         return identity(self._checked_table().read_value()[:, 1], name=name)
 
     def _checked_table(self) -> Any:
-        if self._table is None:
+        if self._members is None:
             raise ValueError("Should be called after apply_gradients().")
-        return self._table
+        return self._members.variable
 
     def make_session_run_hook(self) -> SessionRunHook:
         """The hook that every worker's session needs: it joins, waits before steps, and leaves."""
@@ -276,25 +201,11 @@ class _MemberHook(SessionRunHook):
     def after_create_session(self, session: Any, coord: Any) -> None:
         self._coord = coord
         self._join(session)
-        thread = threading.Thread(
-            target=self._keep, args=(session, coord), name="membership", daemon=True
-        )
-        coord.register_thread(thread)
-        thread.start()
+        keep_lease(session, coord, self._optimizer._renew, self._optimizer._lease_seconds)
 
     def _join(self, session: Any) -> None:
         optimizer = self._optimizer
-        # Of the system's own randomness: no two lives of a worker have the same number.
-        life = random.SystemRandom().randrange(1, 2**62)
-        session.run(optimizer._join, {optimizer._new_incarnation: life})
-
-    def _keep(self, session: Any, coord: Any) -> None:
-        """Renews the lease until the session ends, so that a long step is no reason to be left."""
-        try:
-            while not coord.wait_for_stop(self._optimizer._lease_seconds / 6):
-                session.run(self._optimizer._renew)
-        except (OpError, RuntimeError):  # the session is lost or closed, as the next step will say
-            return
+        session.run(optimizer._join, {optimizer._new_incarnation: draw_incarnation()})
 
     def before_run(self, run_context: Any) -> None:
         session, pause = run_context.session, _FIRST_PAUSE

@@ -5,40 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from runnel.checkpoint.reading import open_checkpoint
-from runnel.checkpoint.saveable_object import SaveableObject, SaveSpec
-from runnel.checkpoint.tensor_slice import parse_shape_and_slice
 from runnel.graph import errors
+from runnel.train.restored_tensors import RestoredTensor
 
 _MOST_LINES = 40
 _MOST_NAMES = 10
 
 
-def difference_to(path: str, saveables: Iterable[SaveableObject], reshape: bool) -> str:
-    """How the checkpoint ``path`` and ``saveables`` differ; empty if they do not.
-
-    With ``reshape`` shapes may differ.
-    """
+def difference_to(path: str, restored: Iterable[RestoredTensor]) -> str:
+    """How the checkpoint ``path`` differs from what is ``restored``; empty if it does not."""
     try:
         reader = open_checkpoint(path)
         names = reader.names()
     except errors.OpError:
         return ""
     lines, wanted = [], set()
-    for saveable in saveables:
-        for spec in saveable.specs:
-            wanted.add(spec.name)
-            if not reader.has(spec.name):
-                text = f"{spec.dtype.name} is not in the checkpoint{saveable.when_missing}"
-                lines.append(f"  {spec.name}: {text}")
-                continue
-            dtype, shape = reader.type_and_shape(spec.name)
-            here = None if reshape else _shape_of(saveable, spec)
-            if dtype is not spec.dtype or (here is not None and here != list(shape)):
-                text = "unknown shape" if here is None else str(here)
-                lines.append(
-                    f"  {spec.name}: {spec.dtype.name} {text} in the graph, "
-                    f"{dtype.name} {list(shape)} in the checkpoint"
-                )
+    for tensor in restored:
+        if tensor.name in wanted:
+            continue  # another part of it
+        wanted.add(tensor.name)
+        if not reader.has(tensor.name):
+            text = f"{tensor.dtype.name} is not in the checkpoint{tensor.when_missing}"
+            lines.append(f"  {tensor.name}: {text}")
+            continue
+        dtype, shape = reader.type_and_shape(tensor.name)
+        if dtype is not tensor.dtype or (tensor.shape is not None and tensor.shape != list(shape)):
+            text = "unknown shape" if tensor.shape is None else str(tensor.shape)
+            lines.append(
+                f"  {tensor.name}: {tensor.dtype.name} {text} in the graph, "
+                f"{dtype.name} {list(shape)} in the checkpoint"
+            )
     if not lines:
         return ""
     unused = [name for name in names if name not in wanted]
@@ -56,12 +52,3 @@ def difference_to(path: str, saveables: Iterable[SaveableObject], reshape: bool)
         )
     shown.append("Restore what fits with Saver(var_list=...), a list or {name in it: variable}.")
     return "\n".join(shown)
-
-
-def _shape_of(saveable: SaveableObject, spec: SaveSpec) -> list[int | None] | None:
-    """The shape that ``spec`` has in the checkpoint, if it fits."""
-    sliced = parse_shape_and_slice(spec.slice_spec)
-    if sliced is not None:
-        return list(sliced[0])
-    shape = saveable.shape
-    return shape.as_list() if shape is not None and shape.is_fully_defined() else None

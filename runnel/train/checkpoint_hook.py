@@ -13,6 +13,7 @@ from runnel.graph_io import write_graph
 from runnel.summary.file_writer import FileWriterCache
 from runnel.train.background_save import BackgroundSave
 from runnel.train.hooks import SecondOrStepTimer, require_global_step
+from runnel.train.meta_graph import export_meta_graph
 from runnel.train.saver import Saver
 from runnel.train.session_run_hook import SessionRunArgs, SessionRunHook
 
@@ -75,6 +76,9 @@ class CheckpointSaverHook(SessionRunHook):
         graph = get_default_graph()
         write_graph(graph.as_graph_def(add_shapes=True), self._checkpoint_dir, "graph.pbtxt")
         self._summary_writer.add_graph(graph)
+        saver_def = self._get_saver().saver_def
+        described = export_meta_graph(graph=graph, saver_def=saver_def, collection_list=())
+        self._summary_writer.add_meta_graph(described)
         self._save(session, step)
         self._timer.update_last_triggered_step(step)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from runnel.checkpoint.bundle import index_file
+from runnel.checkpoint.leftovers import sweep
 from runnel.checkpoint.protos import message
 from runnel.checkpoint.reading import checkpoint_exists as exists
 from runnel.checkpoint.streams_file import streams_file
@@ -85,6 +86,8 @@ def update_checkpoint_state(
             all_model_checkpoint_paths=paths or [model_checkpoint_path],
             all_model_checkpoint_timestamps=all_model_checkpoint_timestamps or (),
         )
+        if last_preserved_timestamp is not None:
+            state.last_preserved_timestamp = last_preserved_timestamp
     else:
         state = generate_checkpoint_state_proto(
             folder,
@@ -197,6 +200,7 @@ def new_checkpoint(
     A checkpoint of that name that was there before stays, and so does one that the folder's state
     names already.
     """
+    sweep(os.path.dirname(prefix))
     escaped, shards = glob.escape(prefix), "-?????-of-"
     existed = exists(prefix) or bool(glob.glob(f"{escaped}{shards}?????"))
     try:

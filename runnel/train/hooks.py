@@ -172,11 +172,20 @@ _NOTEWORTHY = 0.05
 """Which share of the time steps must wait for input to be told of it."""
 
 
+def waiting_for_input(times: InputInterval, elapsed: float) -> str:
+    """For which share of ``elapsed`` seconds steps have waited, in words; empty if for little."""
+    share, slowest = times.share(elapsed)
+    if share < _NOTEWORTHY:
+        return ""
+    what = f", mostly for {slowest}" if slowest else ""
+    return f"{share:.0%} of the time steps wait for input{what}"
+
+
 class StepCounterHook(SessionRunHook):
     """Logs how many steps a second are made, and writes it as the summary ``global_step/sec``.
 
-    Where steps wait for datasets, the line says for which share of the time, and which stage of the
-    input takes longest.
+    Where steps wait for datasets or queues, the line says for which share of the time, and which
+    stage of the input takes longest.
     """
 
     def __init__(
@@ -218,13 +227,8 @@ class StepCounterHook(SessionRunHook):
 
             summary = Summary(value=[Summary.Value(tag=self._tag, simple_value=rate)])
             self._summary_writer.add_summary(summary, global_step)
-        share, slowest = self._input.share(elapsed_time)
-        if share < _NOTEWORTHY:
-            logger.info("%s: %g", self._tag, rate)
-        else:
-            what = f", mostly for {slowest}" if slowest else ""
-            text = f"; {share:.0%} of the time steps wait for input{what}"
-            logger.info("%s: %g%s", self._tag, rate, text)
+        waits = waiting_for_input(self._input, elapsed_time)
+        logger.info("%s: %g%s", self._tag, rate, f"; {waits}" if waits else "")
 
     def end(self, session: Any) -> None:
         INPUT_TIMES.leave()

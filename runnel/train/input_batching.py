@@ -16,20 +16,17 @@ from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.graph import name_scope
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.shapes import TensorShape
-from runnel.graph.sparse_tensor import SparseTensor, is_sparse
 from runnel.ops.array_shape import reshape
 from runnel.ops.control import group, no_op
 from runnel.ops.gather import gather
 from runnel.ops.queues.queues import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomShuffleQueue
 from runnel.ops.selection import where
-from runnel.ops.sparse.serialization import (
-    deserialize_many_sparse,
-    serialize_many_sparse,
-    serialize_sparse,
-)
 from runnel.train.queue_runner import QueueRunner, add_queue_runner
+from runnel.train.queue_summaries import summarize_fullness, summarize_surplus
+from runnel.train.queued_components import as_list, restored, sparse_or_none, stored
 
 MakeQueue = Callable[[list[Any], list[Any]], QueueBase]
+Summarize = Callable[[QueueBase], None]
 
 
 def batch(
@@ -274,16 +271,28 @@ def maybe_shuffle_batch_join(
 # What they have in common -----------------------------------------------------------------------
 
 
-def _first_in_first_out(capacity: int, pads: bool, shared_name: str | None) -> MakeQueue:
+def _first_in_first_out(
+    capacity: int, pads: bool, shared_name: str | None
+) -> tuple[MakeQueue, Summarize]:
     kind = PaddingFIFOQueue if pads else FIFOQueue
-    return lambda types, shapes: kind(capacity, types, shapes, shared_name=shared_name)
+    return (
+        lambda types, shapes: kind(capacity, types, shapes, shared_name=shared_name),
+        lambda queue: summarize_fullness(f"fraction_of_{capacity}_full", queue, capacity),
+    )
 
 
 def _shuffled(
     capacity: int, min_after_dequeue: int, seed: int | None, shared_name: str | None
-) -> MakeQueue:
-    return lambda types, shapes: RandomShuffleQueue(
-        capacity, min_after_dequeue, types, shapes, seed=seed, shared_name=shared_name
+) -> tuple[MakeQueue, Summarize]:
+    if capacity <= min_after_dequeue:
+        raise ValueError(
+            f"capacity {capacity} must be bigger than min_after_dequeue {min_after_dequeue}."
+        )
+    return (
+        lambda types, shapes: RandomShuffleQueue(
+            capacity, min_after_dequeue, types, shapes, seed=seed, shared_name=shared_name
+        ),
+        lambda queue: summarize_surplus(queue, capacity, min_after_dequeue),
     )
 
 
@@ -296,14 +305,15 @@ def _batches(
     shapes: Any,
     smaller_final: bool,
     name: str | None,
-    make_queue: MakeQueue,
+    kind: tuple[MakeQueue, Summarize],
 ) -> Any:
     if not sources:
         raise ValueError("Expected at least one set of tensors to batch")
     listed = [as_list(source) for source in sources]
+    make_queue, summarize = kind
     with name_scope(name, default_name, [t for t in listed[0] if isinstance(t, Tensor)]) as scope:
-        sparse = [_sparse(component) for component in listed[0]]
-        examples = [[_stored(t, enqueue_many) for t in source] for source in listed]
+        sparse = [sparse_or_none(component) for component in listed[0]]
+        examples = [[stored(t, enqueue_many) for t in source] for source in listed]
         if any(len(example) != len(examples[0]) for example in examples):
             raise ValueError("Every set of tensors to batch must have as many of them")
         types = [t.dtype.base_dtype for t in examples[0]]
@@ -316,17 +326,12 @@ def _batches(
         if all(source is sources[0] for source in sources):
             puts = [puts[0]] * len(puts)
         add_queue_runner(QueueRunner(queue, puts))
+        summarize(queue)
         take = queue.dequeue_up_to if smaller_final else queue.dequeue_many
         taken = take(batch_size, name=scope)
         batches = taken if isinstance(taken, list) else [taken]
-        return _like(sources[0], [_taken(*pair) for pair in zip(batches, sparse, strict=True)])
-
-
-def as_list(tensors: Any) -> list[Any]:
-    """The tensors of an example, those of a dictionary in the order of its keys."""
-    if isinstance(tensors, dict):
-        return [tensors[key] for key in sorted(tensors)]
-    return list(tensors) if isinstance(tensors, list | tuple) else [tensors]
+        parts = zip(batches, sparse, strict=True)
+        return _like(sources[0], [restored(*part, enqueue_many) for part in parts])
 
 
 def _like(original: Any, tensors: list[Any]) -> Any:
@@ -334,28 +339,6 @@ def _like(original: Any, tensors: list[Any]) -> Any:
     if isinstance(original, dict):
         return dict(zip(sorted(original), tensors, strict=True))
     return tensors[0] if len(tensors) == 1 else tensors
-
-
-def _sparse(component: Any) -> SparseTensor | None:
-    return SparseTensor.from_value(component) if is_sparse(component) else None
-
-
-def _stored(component: Any, enqueue_many: bool) -> Tensor:
-    """What a queue keeps of ``component``: three strings for a sparse tensor."""
-    sparse = _sparse(component)
-    if sparse is None:
-        return convert_to_tensor(component)
-    if enqueue_many:
-        rows = serialize_many_sparse(sparse)
-        rows.set_shape([None, 3])
-        return rows
-    return serialize_sparse(sparse)
-
-
-def _taken(batch: Tensor, sparse: SparseTensor | None) -> Any:
-    if sparse is None:
-        return batch
-    return deserialize_many_sparse(batch, sparse.dtype.base_dtype)
 
 
 def _as_keep(keep_input: Any, enqueue_many: bool) -> Tensor | None:

@@ -16,16 +16,20 @@ from runnel.graph.operation import Operation, Tensor
 from runnel.graph.registry import get_op_def
 from runnel.graph.shapes import TensorShape
 from runnel.ops.array_shape import shape as shape_of
+from runnel.ops.array_shape import squeeze
+from runnel.ops.assertions import assert_less_equal
 from runnel.ops.casting import cast
-from runnel.ops.control import group, no_op
+from runnel.ops.control import group, no_op, with_dependencies
 from runnel.ops.gather import gather
 from runnel.ops.one_hot import one_hot
 from runnel.ops.queues.queues import FIFOQueue, PaddingFIFOQueue
 from runnel.ops.reduce_functions import reduce_max, reduce_min, reduce_sum
 from runnel.ops.sampling.random import random_uniform
 from runnel.ops.selection import where
-from runnel.train.input_batching import as_list, maybe_batch
+from runnel.train.input_batching import maybe_batch
 from runnel.train.queue_runner import QueueRunner, add_queue_runner
+from runnel.train.queue_summaries import summarize_buckets
+from runnel.train.queued_components import as_list, restored, sparse_or_none, stored
 from runnel.variables.get_variable import get_variable
 from runnel.variables.variable_scope import variable_scope
 
@@ -62,8 +66,9 @@ def bucket(
     limits = list(bucket_capacities or [capacity] * num_buckets)
     if len(limits) != num_buckets:
         raise ValueError("The list bucket_capacities must have exactly num_buckets elements")
-    with name_scope(name, "bucket", listed):
-        values = [convert_to_tensor(one) for one in listed]
+    with name_scope(name, "bucket", [one for one in listed if isinstance(one, Tensor)]):
+        sparse = [sparse_or_none(one) for one in listed]
+        values = [stored(one) for one in listed]
         types = [value.dtype.base_dtype for value in values]
         known = [TensorShape(s) for s in shapes] if shapes else [v.get_shape() for v in values]
         kind = PaddingFIFOQueue if dynamic_pad else FIFOQueue
@@ -91,12 +96,14 @@ def bucket(
             parts = taken if isinstance(taken, list) else [taken]
             moves.append(top.enqueue([np.int32(i), *parts]))
         add_queue_runner(QueueRunner(top, moves, queue_closed_exception_types=_ENDS))
+        summarize_buckets(queues, top, capacity)
         number, *batch = top.dequeue()
         for part, shape in zip(batch, known, strict=True):
             if shape.ndims is not None:
                 sized = [None if dynamic_pad else d for d in shape.as_list()]
                 part.set_shape([rows, *sized])
-        return number, _like(tensors, batch)
+        whole_batch = [restored(*part) for part in zip(batch, sparse, strict=True)]
+        return number, _like(tensors, whole_batch)
 
 
 def _shared(name: str | None, which: Any) -> str | None:
@@ -185,20 +192,23 @@ def rejection_sample(
 ) -> Any:
     """Batches of examples, each of which is kept with the probability ``accept_prob_fn(tensors)``.
 
-    With ``enqueue_many`` that is a vector, of one for each example.
+    With ``enqueue_many`` tensors are many examples: a queue of ``prebatch_capacity`` of them, which
+    ``prebatch_threads`` fill, gives the function one at a time. With ``runtime_checks`` a
+    probability that is none is an error. The result is a list.
     """
-    del prebatch_capacity, prebatch_threads, runtime_checks  # an example is kept or not at once
     with name_scope(name, "rejection_sample", list(tensors)):
         values = [convert_to_tensor(one) for one in tensors]
+        if enqueue_many:
+            singles = as_list(
+                maybe_batch(values, True, 1, prebatch_threads, prebatch_capacity, True)
+            )
+            values = [squeeze(single, [0]) for single in singles]
         chance = convert_to_tensor(accept_prob_fn(values), dtypes.float32)
-        drawn = random_uniform(shape_of(chance)) if enqueue_many else random_uniform([])
-        return maybe_batch(
-            values,
-            get_op_def("Less")(drawn, chance),
-            batch_size,
-            queue_threads,
-            enqueue_many=enqueue_many,
-        )
+        if runtime_checks:
+            checks = [assert_less_equal(0.0, chance), assert_less_equal(chance, 1.0)]
+            chance = with_dependencies(checks, chance)
+        keep = get_op_def("Less")(random_uniform([]), chance)
+        return as_list(maybe_batch(values, keep, batch_size, queue_threads))
 
 
 def stratified_sample(

@@ -21,6 +21,7 @@ from runnel.ops.queues.queues import FIFOQueue, QueueBase
 from runnel.ops.ranges import range as range_of
 from runnel.ops.sampling.random import random_shuffle
 from runnel.train.queue_runner import QueueRunner, add_queue_runner
+from runnel.train.queue_summaries import summarize_fullness
 from runnel.variables.variable import Variable
 
 
@@ -77,12 +78,13 @@ def input_producer(
 ) -> QueueBase:
     """A queue of the rows of ``input_tensor``, with a runner that fills it, epoch after epoch.
 
-    With ``shuffle``, every epoch has an order of its own.
+    With ``shuffle``, every epoch has an order of its own. ``summary_name`` adds a summary of how
+    full the queue is.
 
     Example:
         >>> row = tf.train.input_producer(table, num_epochs=2).dequeue()
     """
-    with name_scope(name, "input_producer", [input_tensor]) as scope:
+    with name_scope(name, "input_producer", [input_tensor]):
         tensor = convert_to_tensor(input_tensor, name="input_tensor")
         rows = tensor.get_shape()[1:].merge_with(element_shape)
         if not rows.is_fully_defined():
@@ -93,10 +95,12 @@ def input_producer(
             tensor = random_shuffle(tensor, seed=seed)
         tensor = limit_epochs(tensor, num_epochs)
         queue = FIFOQueue(
-            capacity, [tensor.dtype.base_dtype], [rows], shared_name=shared_name, name=scope
+            capacity, [tensor.dtype.base_dtype], [rows], shared_name=shared_name, name=name
         )
         fill = queue.enqueue_many([tensor])
         add_queue_runner(QueueRunner(queue, [fill], cancel_op=cancel_op))
+        if summary_name is not None:
+            summarize_fullness(summary_name, queue, capacity)
         return queue
 
 
@@ -130,8 +134,9 @@ def string_input_producer(
             seed,
             capacity,
             shared_name,
-            name=scope,
-            cancel_op=cancel_op,
+            f"fraction_of_{capacity}_full",
+            scope,
+            cancel_op,
         )
 
 
@@ -147,7 +152,15 @@ def range_input_producer(
     """A queue of the numbers from 0 to ``limit - 1``; see :func:`input_producer`."""
     with name_scope(name, "input_producer", [limit]) as scope:
         return input_producer(
-            range_of(limit), [], num_epochs, shuffle, seed, capacity, shared_name, name=scope
+            range_of(limit),
+            [],
+            num_epochs,
+            shuffle,
+            seed,
+            capacity,
+            shared_name,
+            f"fraction_of_{capacity}_full",
+            scope,
         )
 
 

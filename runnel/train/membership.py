@@ -12,7 +12,7 @@ to wait for may come back late. One that would hold up another, and whose lease 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -32,9 +32,10 @@ class Arrays(NamedTuple):
     least: Callable[[Any], Any]
     largest: Callable[[Any], Any]
     any: Callable[[Any], Any]
+    total: Callable[[Any], Any]
 
 
-NUMPY = Arrays(np.where, np.equal, np.min, np.max, np.any)
+NUMPY = Arrays(np.where, np.equal, np.min, np.max, np.any, np.sum)
 
 
 class Members(NamedTuple):
@@ -50,6 +51,10 @@ class Members(NamedTuple):
     """When its lease ends."""
     dropped: Any
     """How many of its steps were not applied, ever."""
+
+
+Leased = TypeVar("Leased", bound=Any)
+"""Columns with an incarnation and a deadline, as a named tuple."""
 
 
 def nobody(workers: int) -> Members:
@@ -126,15 +131,13 @@ def change(
     return done, -done, xp.where(admitted, 0, 1)
 
 
-def renew(
-    xp: Arrays, members: Members, mine: Any, incarnation: Any, now: Any, lease: Any
-) -> Members:
+def renew(xp: Arrays, members: Leased, mine: Any, incarnation: Any, now: Any, lease: Any) -> Leased:
     """The worker says that it is there; one that was put out stays out."""
     own = mine & xp.equal(members.incarnation, incarnation)
     return members._replace(deadline=xp.where(own, now + lease, members.deadline))
 
 
-def leave(xp: Arrays, members: Members, mine: Any, incarnation: Any) -> Members:
+def leave(xp: Arrays, members: Leased, mine: Any, incarnation: Any) -> Leased:
     """The worker does not come again: nobody waits for it."""
     own = mine & xp.equal(members.incarnation, incarnation)
     return members._replace(incarnation=xp.where(own, NOBODY, members.incarnation))

@@ -42,8 +42,10 @@ def export_meta_graph(
     """A graph with its collections as a ``MetaGraphDef``, written to ``filename`` if one is given.
 
     ``collection_list`` names the collections (all by default). ``export_scope`` takes the part of
-    the graph in a name scope, without the scope's name. ``clear_devices`` leaves devices out,
-    ``strip_default_attrs`` attributes that have their default.
+    the graph in a name scope, without the scope's name; what it takes from outside is listed in
+    the collection ``unbound_inputs``, and ``import_meta_graph`` needs an ``input_map`` for it.
+    ``clear_devices`` leaves devices out, ``strip_default_attrs`` attributes that have their
+    default, ``clear_extraneous_savers`` the operations of Savers other than ``saver_def``.
 
     Example:
         >>> tf.train.export_meta_graph("/tmp/model.meta")
@@ -53,15 +55,18 @@ def export_meta_graph(
         raise TypeError(f"export_meta_graph has no arguments {', '.join(kwargs)}")
     graph = graph or get_default_graph()
     found = _messages().MetaGraphDef()
+    if meta_info_def is not None:
+        found.meta_info_def.MergeFromString(meta_info_def.SerializeToString())
+        found.meta_info_def.ClearField("stripped_op_list")
     found.meta_info_def.tensorflow_version = "1.15.0"
-    found.meta_info_def.tags.extend(meta_info_def.tags if meta_info_def is not None else ())
     if graph_def is None:
         graph_def = graph.as_graph_def(add_shapes=True)
         if not export_scope:  # a part has no training operation
             add_reading_order(graph, graph_def)
     found.graph_def.CopyFrom(graph_def)
-    if export_scope:
-        _keep_scope(found.graph_def, export_scope)
+    unbound = _keep_scope(found.graph_def, export_scope) if export_scope else []
+    if clear_extraneous_savers:
+        _remove_other_savers(found.graph_def, saver_def)
     if clear_devices:
         for node in found.graph_def.node:
             node.device = ""
@@ -76,26 +81,36 @@ def export_meta_graph(
     if clear_extraneous_savers:
         keys = [key for key in keys if key != GraphKeys.SAVERS]
     add_collections(found, graph, keys, export_scope)
+    if unbound:
+        found.collection_def[_UNBOUND].bytes_list.value.extend(map(str.encode, unbound))
     if filename is not None:
         write_meta_graph(filename, found, as_text)
     return found
 
 
-def _keep_scope(graph_def: Any, scope: str) -> None:
-    """Leaves the nodes of ``scope``, without its name; inputs from outside become placeholders."""
+_UNBOUND = "unbound_inputs"
+_UNBOUND_PREFIX = "$unbound_inputs_"
+_SAVER_OPS = frozenset({"SaveV2", "Save", "SaveSlices", "RestoreV2", "Restore", "RestoreSlice"})
+
+
+def _remove_other_savers(graph_def: Any, saver_def: Any) -> None:
+    """Removes the operations of Savers, each in a scope of its own, but those of ``saver_def``."""
+    kept = "" if saver_def is None else saver_def.restore_op_name.rpartition("/")[0]
+    scopes = {node.name.rpartition("/")[0] for node in graph_def.node if node.op in _SAVER_OPS}
+    removed = tuple(f"{scope}/" for scope in scopes if scope and scope != kept)
+    nodes = [node for node in graph_def.node if not node.name.startswith(removed)]
+    wanted = {text.removeprefix("^") for node in nodes for text in node.input}
+    if removed and not any(text.startswith(removed) for text in wanted):
+        copies = [type(node).FromString(node.SerializeToString()) for node in nodes]
+        del graph_def.node[:]
+        graph_def.node.extend(copies)
+
+
+def _keep_scope(graph_def: Any, scope: str) -> list[str]:
+    """Leaves the nodes of ``scope``, without its name; returns the inputs from outside, renamed."""
     inside = f"{scope}/"
     kept = [node for node in graph_def.node if node.name.startswith(inside)]
-    outside = {
-        text
-        for node in kept
-        for text in node.input
-        if not text.removeprefix("^").startswith(inside)
-    }
-    if outside:
-        raise ValueError(
-            f"The scope {scope!r} takes {', '.join(sorted(outside)[:5])} from outside: export the "
-            "whole graph, or make these placeholders inside of the scope"
-        )
+    unbound: set[str] = set()
     copies = [type(node).FromString(node.SerializeToString()) for node in kept]
     del graph_def.node[:]
     for node in copies:
@@ -103,7 +118,12 @@ def _keep_scope(graph_def: Any, scope: str) -> None:
         names = []
         for text in node.input:
             mark = "^" if text.startswith("^") else ""
-            names.append(mark + text.removeprefix("^")[len(inside) :])
+            name = text.removeprefix("^")
+            if name.startswith(inside):
+                names.append(mark + name[len(inside) :])
+            else:
+                names.append(f"{mark}{_UNBOUND_PREFIX}{name}")
+                unbound.add(names[-1])
         node.input[:] = names
         if "frame_name" in node.attr:  # of a loop, whose context is called the same
             frame = node.attr["frame_name"]
@@ -112,6 +132,21 @@ def _keep_scope(graph_def: Any, scope: str) -> None:
             places = node.attr["_class"].list.s
             places[:] = [p.replace(b"loc:@" + inside.encode(), b"loc:@") for p in places]
         graph_def.node.append(node)
+    return sorted(unbound)
+
+
+def _require_bound(found: Any, input_map: Any) -> None:
+    """A ValueError where a part of a graph lacks what it took from outside."""
+    if _UNBOUND not in found.collection_def:
+        return
+    values = found.collection_def[_UNBOUND].bytes_list.value
+    unbound = sorted(value.decode(errors="replace") for value in values)
+    missing = [name for name in unbound if name not in (input_map or {})]
+    if missing:
+        raise ValueError(
+            f"Graph contains unbound inputs: {', '.join(missing)}. Must provide these inputs "
+            "through input_map."
+        )
 
 
 def _add_op_list(op_list: Any, used: Iterable[str]) -> None:
@@ -174,6 +209,7 @@ def import_meta_graph(
     found = meta_graph_or_file
     if not hasattr(found, "graph_def"):
         found = read_meta_graph_file(found)
+    _require_bound(found, kwargs.get("input_map"))
     graph = get_default_graph()
     graph_def = type(found.graph_def)()
     graph_def.CopyFrom(found.graph_def)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runnel.graph import errors
+from runnel.train.checkpoint_hook import CheckpointSaverHook
 from runnel.train.coordinator import Coordinator
 from runnel.train.queue_runner import start_queue_runners
 from runnel.train.scaffold import Scaffold
@@ -18,7 +19,9 @@ from runnel.train.session_run_hook import (
     SessionRunContext,
     SessionRunHook,
     SessionRunValues,
+    WatchingHook,
 )
+from runnel.train.termination import Termination
 
 logger = logging.getLogger("runnel")
 
@@ -46,19 +49,38 @@ class _MonitoredSession:
         for hook in self._hooks:
             hook.begin()
         self._sess: Any = None
+        self._running: Any = None
+        """What runs steps: the session, or it as a hook watches it."""
         self._coord: Coordinator | None = None
+        self._termination = Termination(self._request_stop)
+        self._interrupted = False
+        self._signals = contextlib.ExitStack()
         self._create()
+        if self._leaves_on_sigterm():
+            self._signals.enter_context(self._termination)
+
+    @property
+    def _is_leaving(self) -> bool:
+        """True once a signal asked the program to end: only what saves its work is done then."""
+        return self._interrupted or self._termination.told
+
+    def _leaves_on_sigterm(self) -> bool:
+        """True where the end of the session has something to save."""
+        return any(isinstance(hook, CheckpointSaverHook) for hook in self._hooks)
 
     # The session ----------------------------------------------------------------------------
 
     def _create(self) -> None:
         while True:
             try:
-                self._sess = self._creator.create_session()
+                self._sess = self._running = self._creator.create_session()
                 self._coord = Coordinator(clean_stop_exception_types=(errors.OutOfRangeError,))
                 start_queue_runners(self._sess, self._coord)
                 for hook in self._hooks:
                     hook.after_create_session(self._sess, self._coord)
+                for hook in self._hooks:
+                    if isinstance(hook, WatchingHook):
+                        self._running = hook.watched(self._running)
                 return
             except _LOST as error:
                 if not self._recovers:
@@ -71,7 +93,7 @@ class _MonitoredSession:
     def _leave(self) -> None:
         """Stops the threads of the session, and closes it."""
         sess, coord = self._sess, self._coord
-        self._sess = self._coord = None
+        self._sess = self._coord = self._running = None
         try:
             if coord is not None:
                 coord.request_stop()
@@ -110,6 +132,7 @@ class _MonitoredSession:
                 if not self._recovers or self._stop:
                     raise RuntimeError("Run called even after should_stop requested.")
                 self._create()
+            self._termination.require_untold()
             try:
                 return self._run_hooked(fetches, feed_dict, options, run_metadata)
             except _LOST as error:
@@ -119,6 +142,8 @@ class _MonitoredSession:
                 with contextlib.suppress(*_LOST):  # of its other threads
                     self._leave()
             except Exception as error:
+                if self._termination.ended(error):
+                    self._termination.require_untold()
                 # What ended the input is the cause, not that a queue was closed for it.
                 if self._coord is not None and not isinstance(error, errors.OutOfRangeError):
                     self._coord.raise_requested_exception()
@@ -145,7 +170,9 @@ class _MonitoredSession:
             from tensorboard.compat.proto.config_pb2 import RunMetadata
 
             run_metadata = RunMetadata()
-        found = self._sess.run(wanted, feeds or None, options, run_metadata)
+        with self._termination.watching(self._sess):
+            self._termination.require_untold()
+            found = self._running.run(wanted, feeds or None, options, run_metadata)
         for hook in self._hooks:
             result = found[places[hook]] if hook in places else None
             hook.after_run(context, SessionRunValues(result, options, run_metadata))
@@ -171,6 +198,7 @@ class _MonitoredSession:
         ended = kind is not None and issubclass(kind, expected)
         # Ctrl-C is a wish to stop: what the hooks do at the end, saving above all, is done.
         wished = kind is not None and issubclass(kind, KeyboardInterrupt | SystemExit)
+        self._interrupted = wished
         self._close(call_end=kind is None or ended or wished)
         return ended
 
@@ -187,7 +215,10 @@ class _MonitoredSession:
                     hook.end(self._sess)
         finally:
             self._stop = True
-            self._leave()
+            try:
+                self._leave()
+            finally:
+                self._signals.close()
 
 
 def _add_feeds(feeds: dict[Any, Any], more: Any, hook: SessionRunHook) -> None:
@@ -205,7 +236,12 @@ def _merged(options: Any, more: Any) -> Any:
     merged.CopyFrom(options)
     merged.trace_level = max(options.trace_level, more.trace_level)
     merged.timeout_in_ms = max(options.timeout_in_ms, more.timeout_in_ms)
+    merged.inter_op_thread_pool = max(options.inter_op_thread_pool, more.inter_op_thread_pool)
     merged.output_partition_graphs |= more.output_partition_graphs
+    merged.report_tensor_allocations_upon_oom |= more.report_tensor_allocations_upon_oom
+    watched = merged.debug_options.debug_tensor_watch_opts
+    if more.debug_options.debug_tensor_watch_opts:
+        watched.extend(more.debug_options.debug_tensor_watch_opts)
     return merged
 
 
@@ -236,6 +272,8 @@ class MonitoredStep:
 
 class MonitoredSession(_MonitoredSession):
     """A session that calls hooks, and is made anew where it is lost.
+
+    With a :class:`CheckpointSaverHook` Ctrl-C and SIGTERM save and leave.
 
     Example:
         >>> with tf.train.MonitoredSession(hooks=[tf.train.StopAtStepHook(1000)]) as sess:

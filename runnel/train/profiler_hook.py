@@ -19,8 +19,8 @@ logger = logging.getLogger("runnel")
 class ProfilerHook(SessionRunHook):
     """Writes ``timeline-STEP.json``, for Chrome's tracing, every so many steps or seconds.
 
-    TensorBoard shows the same under its graph. A traced step is slower than others: its operations
-    run one by one.
+    TensorBoard shows the same under its graph. A step is traced as it runs: a compiled segment is
+    one event. It is a little slower than others: each segment and transfer is waited for.
     """
 
     def __init__(

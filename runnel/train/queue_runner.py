@@ -16,6 +16,7 @@ from runnel.graph.errors import OutOfRangeError, exception_type_from_error_code
 from runnel.graph.graph import Graph, get_default_graph
 from runnel.graph.message_types import INT32, STRING, MessageTypes, many, one
 from runnel.ops.queues.queues import QueueBase
+from runnel.pipelines.watching import INPUT_TIMES
 from runnel.train.coordinator import Coordinator
 from runnel.train.step_gate import StepGate
 from runnel.variables.proto_names import add_scope, strip_scope
@@ -213,9 +214,10 @@ class QueueRunner:
         gate = self.gate(sess)
         try:
             fill = sess.make_callable(op)
-            while coord is None or not coord.should_stop():
-                with gate:
-                    fill()
+            with INPUT_TIMES.filling():
+                while coord is None or not coord.should_stop():
+                    with gate:
+                        fill()
         except self._closed_types:
             if self._count_down(sess) == 0:
                 with gate:

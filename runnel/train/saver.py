@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from runnel.checkpoint.reading import checkpoint_exists
 from runnel.checkpoint.saveable_object import SaveableObject
 from runnel.checkpoint.streams_file import read_streams, write_streams
 from runnel.graph import errors
-from runnel.graph.operation import Tensor
+from runnel.graph.operation import Operation, Tensor
 from runnel.runtime.session.backend import LocalBackend
 from runnel.runtime.state.random_streams import RandomStreams
 from runnel.train.background_save import BackgroundSave, snapshot
@@ -26,6 +26,7 @@ from runnel.train.checkpoint_state import (
 )
 from runnel.train.described_graph import DescribedGraph
 from runnel.train.queue_checkpoints import input_at_rest
+from runnel.train.restored_tensors import RestoredTensor, restored_by, restored_within
 from runnel.train.saveable import all_saveables, default_saveables
 from runnel.train.saver_graph import V1, V2, SaverGraph
 
@@ -353,12 +354,17 @@ class Saver:
             try:
                 sess.run(restored, {given: path})
             except (errors.NotFoundError, errors.InvalidArgumentError) as error:
-                difference = difference_to(path, self._saveables, self._reshape)
+                difference = difference_to(path, self._restored(restored))
                 if difference:
                     raise type(error)(error.node_def, error.op, difference) from error
                 raise
             if random_streams or with_input:
                 _random_streams(sess).move_to(read_streams(path))
+
+    def _restored(self, restore: Operation) -> Iterable[RestoredTensor]:
+        if self._saveables:
+            return restored_by(self._saveables, self._reshape)
+        return restored_within(restore)  # made from a SaverDef: the graph alone knows
 
     def export_meta_graph(self, filename: Any = None, **options: Any) -> Any:
         """The graph, its collections and this as a ``MetaGraphDef``, also written to a file."""

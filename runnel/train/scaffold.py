@@ -40,6 +40,8 @@ class Scaffold:
         copy_from_scaffold: Scaffold | None = None,
         local_init_feed_dict: Any = None,
     ) -> None:
+        if copy_from_scaffold is not None and not isinstance(copy_from_scaffold, Scaffold):
+            raise TypeError(f"copy_from_scaffold must be a Scaffold, not {copy_from_scaffold!r}")
         other = copy_from_scaffold
         self._init_op = _first(init_op, other and other.init_op)
         self._init_feed_dict = _first(init_feed_dict, other and other.init_feed_dict)

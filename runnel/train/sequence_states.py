@@ -16,7 +16,7 @@ from runnel.graph.errors import CancelledError, OutOfRangeError
 from runnel.graph.graph import control_dependencies, name_scope
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.shapes import TensorShape
-from runnel.graph.sparse_tensor import SparseTensor
+from runnel.graph.sparse_tensor import SparseTensor, is_sparse
 from runnel.ops.arithmetic import maximum, minimum
 from runnel.ops.array_shape import expand_dims, reshape
 from runnel.ops.array_shape import shape as shape_of
@@ -34,9 +34,11 @@ from runnel.ops.queues.queues import FIFOQueue
 from runnel.ops.ranges import range as range_of
 from runnel.ops.reduce_functions import reduce_sum
 from runnel.ops.sampling.random import random_uniform
+from runnel.ops.sparse.arranging import sparse_reshape
 from runnel.ops.string_join import string_join
 from runnel.ops.strings.conversions import as_string
 from runnel.train.queue_runner import QueueRunner, add_queue_runner
+from runnel.train.queued_components import restored, sparse_or_none, stored
 
 # Components of an element that every saver has, before sequences, context and states.
 _FIXED = {
@@ -54,6 +56,12 @@ class NextQueuedSequenceBatch:
     def __init__(self, saver: SequenceQueueingStateSaver) -> None:
         self._saver = saver
         self._places, self._keys, self._values = saver._taken()
+        self._sequences = {
+            name: saver._restored(f"sequences/{name}", self._values) for name in saver._sequences
+        }
+        self._context = {
+            name: saver._restored(f"context/{name}", self._values) for name in saver._context
+        }
 
     @property
     def batch_size(self) -> Tensor:
@@ -96,14 +104,14 @@ class NextQueuedSequenceBatch:
         return self._values["sequence_count"]
 
     @property
-    def sequences(self) -> dict[str, Tensor]:
-        """The pieces by name, ``[batch, num_unroll, ...]``."""
-        return {name: self._values[f"sequences/{name}"] for name in self._saver._sequences}
+    def sequences(self) -> dict[str, Any]:
+        """The pieces by name, ``[batch, num_unroll, ...]``; sparse where sequences were."""
+        return dict(self._sequences)
 
     @property
-    def context(self) -> dict[str, Tensor]:
-        """What holds for whole sequences, by name."""
-        return {name: self._values[f"context/{name}"] for name in self._saver._context}
+    def context(self) -> dict[str, Any]:
+        """What holds for whole sequences, by name; sparse where it was given so."""
+        return dict(self._context)
 
     def state(self, state_name: str) -> Tensor:
         """What the pieces before have left under a name, or the initial state."""
@@ -128,7 +136,8 @@ class SequenceQueueingStateSaver:
 
     ``prefetch_op`` takes one sequence: ``input_key`` names it, ``input_length`` says how many steps
     of the ``input_sequences`` (tensors by name, equally long, a multiple of ``num_unroll``) count,
-    ``input_context`` is given with each of its pieces, and ``initial_states`` with the first. At
+    ``input_context`` is given with each of its pieces, and ``initial_states`` with the first. All
+    but states may be sparse: a queue keeps strings of a sparse context or of each sparse step. At
     most ``capacity`` sequences are held; ``allow_small_batch`` lets the last batch be smaller.
 
     Example:
@@ -161,9 +170,19 @@ class SequenceQueueingStateSaver:
             self._allow_small_batch = allow_small_batch
             self._length = convert_to_tensor(input_length, int32, name="length")
             self._key = convert_to_tensor(input_key, string, name="key")
-            self._sequences = _tensors(input_sequences)
-            self._context = _tensors(input_context or {})
-            self._states = _tensors(initial_states)
+            context = input_context or {}
+            self._sparse = {
+                f"{kind}/{name}": value
+                for kind, given in (("sequences", input_sequences), ("context", context))
+                for name in given
+                if (value := sparse_or_none(given[name])) is not None
+            }
+            self._sequences = {
+                name: stored(input_sequences[name], enqueue_many=True)
+                for name in sorted(input_sequences)
+            }
+            self._context = {name: stored(context[name]) for name in sorted(context)}
+            self._states = _dense(initial_states)
             for state_name, state in self._states.items():
                 if not state.get_shape().is_fully_defined():
                     raise ValueError(
@@ -189,6 +208,15 @@ class SequenceQueueingStateSaver:
                 types[f"{kind}/{name}"] = tensor.dtype
                 shapes.append(tensor.get_shape())
         return types, shapes
+
+    def _restored(self, component: str, values: dict[str, Tensor]) -> Any:
+        """A component of a batch of pieces, as it is used."""
+        batch, sparse = values[component], self._sparse.get(component)
+        if sparse is None or component.startswith("context/"):
+            return restored(batch, sparse)
+        steps = restored(reshape(batch, [-1, 3]), sparse, enqueue_many=True)
+        outer = cast(shape_of(batch)[:2], int64)
+        return sparse_reshape(steps, concat([outer, steps.dense_shape[1:]], 0))
 
     def _component(self, name: str) -> int:
         return self._names.index(name)
@@ -296,13 +324,14 @@ class SequenceQueueingStateSaver:
             return identity(places), identity(keys), {n: identity(v) for n, v in found.items()}
 
 
-def _tensors(given: Mapping[str, Any]) -> dict[str, Tensor]:
-    for name, value in given.items():
-        if isinstance(value, SparseTensor):
+def _dense(states: Mapping[str, Any]) -> dict[str, Tensor]:
+    for name, value in states.items():
+        if is_sparse(value):
             raise TypeError(
-                f"{name!r} is a SparseTensor; tf.sparse_tensor_to_dense makes one that can be cut"
+                f"The state {name!r} is a SparseTensor; tf.sparse_tensor_to_dense makes one that "
+                "can be saved"
             )
-    return {name: convert_to_tensor(given[name]) for name in sorted(given)}
+    return {name: convert_to_tensor(states[name]) for name in sorted(states)}
 
 
 def batch_sequences_with_states(
@@ -338,10 +367,10 @@ def batch_sequences_with_states(
             seed = make_keys_unique_seed
             number = random_uniform([], 0, int64.max, dtype=int64, seed=seed)
             key = string_join([key, as_string(number)], ":")
-        sequences = _tensors(input_sequences)
+        sequences = dict(input_sequences)
         length = convert_to_tensor(input_length, int32)
         if pad:
-            sequences = {n: _filled_up(tensor, num_unroll) for n, tensor in sequences.items()}
+            sequences = {n: _filled_up(given, num_unroll) for n, given in sequences.items()}
         saver = SequenceQueueingStateSaver(
             batch_size,
             num_unroll,
@@ -363,8 +392,15 @@ def batch_sequences_with_states(
         return saver.next_batch
 
 
-def _filled_up(tensor: Tensor, unroll: int) -> Tensor:
-    """``tensor`` with zeros behind it, up to a multiple of ``unroll``."""
+def _filled_up(given: Any, unroll: int) -> Any:
+    """``given`` with zeros behind it, up to a multiple of ``unroll``; empty steps, if sparse."""
+    sparse = sparse_or_none(given)
+    if sparse is not None:
+        steps, rest = sparse.dense_shape[:1], sparse.dense_shape[1:]
+        dims = concat([steps + (-steps % unroll), rest], 0)
+        dims.set_shape(sparse.dense_shape.get_shape())
+        return SparseTensor(sparse.indices, sparse.values, dims)
+    tensor = convert_to_tensor(given)
     known = tensor.get_shape().with_rank_at_least(1)
     missing = -shape_of(tensor)[0] % unroll
     sizes = concat([[[0, missing]], fill([(known.ndims or 1) - 1, 2], 0)], 0)

@@ -74,3 +74,11 @@ class SessionRunHook:
 
     def end(self, session: Any) -> None:
         """Called at the end, unless an error ended the session."""
+
+
+class WatchingHook(SessionRunHook):
+    """A hook that sees inside of steps: what it makes of a session runs them."""
+
+    def watched(self, session: Any) -> Any:
+        """``session``, which runs the steps of the caller and of all hooks, watched."""
+        raise NotImplementedError

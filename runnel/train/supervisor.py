@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -21,10 +22,11 @@ from runnel.summary.summaries import merge_all
 from runnel.train.coordinator import Coordinator, LooperThread
 from runnel.train.global_step import get_global_step
 from runnel.train.global_step import global_step as value_of
-from runnel.train.progress_hook import ProgressLine
+from runnel.train.progress_hook import LoopProgress
 from runnel.train.saver import Saver
 from runnel.train.scaffold import Scaffold
 from runnel.train.session_manager import SessionManager
+from runnel.train.termination import Termination
 from runnel.variables.initialization import (
     global_variables,
     global_variables_initializer,
@@ -34,6 +36,8 @@ from runnel.variables.initialization import (
 
 logger = logging.getLogger("runnel")
 
+_OF_A_STOP = (errors.CancelledError, errors.OutOfRangeError)
+"""How steps end that wait for input when the job is told to stop."""
 _VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 
 
@@ -102,6 +106,8 @@ class Supervisor:
             if _is_default(summary_writer):
                 self.summary_writer = FileWriter(self._logdir) if self._logdir else None
         self._has_written_graph = False
+        self._termination: Termination | None = None
+        self._saving = threading.Lock()  # held while a thread, or the end, saves
         self.session_manager = session_manager or SessionManager(
             local_init_op=self.local_init_op,
             ready_op=self.ready_op,
@@ -136,15 +142,29 @@ class Supervisor:
         """A session with its threads, for a block; what fails in either is raised at its end.
 
         The end of the input (``tf.errors.OutOfRangeError``) ends the block without an error.
+        Ctrl-C and SIGTERM have the chief save and leave.
         """
         sess: Any = None
         try:
             sess = self.prepare_or_wait_for_session(
                 master, config, start_standard_services=start_standard_services
             )
-            yield sess
+            with Termination(self.request_stop) as termination:
+                self._termination = termination
+                try:
+                    with termination.watching(sess):
+                        yield sess
+                except Exception as error:
+                    if not (termination.told and isinstance(error, _OF_A_STOP)):
+                        raise
+                if termination.told:
+                    self._save_if_new(sess)
         except Exception as error:  # noqa: BLE001 (raised again when the threads have ended)
             self.request_stop(error)
+        except (KeyboardInterrupt, SystemExit):
+            if sess is not None:
+                self._save_if_new(sess)
+            raise
         finally:
             try:
                 self.stop(close_summary_writer=close_summary_writer)
@@ -238,9 +258,21 @@ class Supervisor:
     def _save(self, sess: Any) -> None:
         logger.info("Saving checkpoint to path %s", self.save_path)
         assert self.saver is not None
-        path = self.saver.save(sess, self.save_path, global_step=self.global_step)
+        with self._saving:
+            path = self.saver.save(sess, self.save_path, global_step=self.global_step)
         step = value_of(sess, self.global_step) if self._counts else None
         self._log_session("CHECKPOINT", step, path or "")
+
+    def _save_if_new(self, sess: Any) -> None:
+        """Saves what the newest checkpoint does not have."""
+        if self._logdir is None or self.saver is None:
+            return
+        if self._termination is not None:
+            self._termination.pause()
+        newest = self.saver.last_checkpoints[-1:]
+        step = value_of(sess, self.global_step) if self._counts else None
+        if step is None or newest != [f"{self.save_path}-{step}"]:
+            self._save(sess)
 
     def start_queue_runners(self, sess: Any, queue_runners: Sequence[Any] | None = None) -> Any:
         """Starts the threads that fill the graph's queues, or those of ``queue_runners``."""
@@ -371,21 +403,21 @@ def basic_train_loop(
 ) -> None:
     """Calls ``train_step_fn(sess, *args, **kwargs)`` until the supervisor stops.
 
-    After an ``AbortedError`` another session goes on.
+    After an ``AbortedError`` another session goes on. How far it is is shown, with the loss where
+    ``train_step_fn`` returns it.
 
     Example:
         >>> tf.train.basic_train_loop(sv, lambda sess: sess.run(train_op))
     """
-    line = ProgressLine()
     while True:
         try:
-            with supervisor.managed_session(master) as sess:
-                shows = line.on_terminal and supervisor.global_step is not None
+            with (
+                supervisor.managed_session(master) as sess,
+                LoopProgress(sess, supervisor.global_step) as progress,
+            ):
                 while not supervisor.should_stop():
-                    train_step_fn(sess, *(args or ()), **(kwargs or {}))
-                    if shows and (line.is_due() or supervisor.should_stop()):
-                        line.show(value_of(sess, supervisor.global_step), None)
-            line.close()
+                    loss = train_step_fn(sess, *(args or ()), **(kwargs or {}))
+                    progress.note(loss)
             return
         except errors.AbortedError as error:
             logger.info("A session was lost; another one goes on: %s", error)

@@ -5,6 +5,9 @@ to which every worker adds its gradient; the chief's queue runner takes the mean
 come, applies it, and puts a token for each worker into a queue. A worker that has added its
 gradients waits for a token, which says at which step its next gradients will have been computed.
 An accumulator drops a gradient that is from an earlier step than its own.
+
+Where workers come and go, the table of ``elastic_replicas.py`` says when enough have come and who
+goes on, in place of a number and of tokens.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import Any
 
 from runnel.graph import dtypes
 from runnel.graph.collections import GraphKeys
-from runnel.graph.graph import get_default_graph, name_scope
+from runnel.graph.graph import Graph, get_default_graph, name_scope
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation, Tensor
 from runnel.ops.control import group, no_op
@@ -29,6 +32,8 @@ from runnel.ops.queues.accumulators import (
 )
 from runnel.ops.queues.queues import FIFOQueue
 from runnel.ops.reduce_functions import reduce_max
+from runnel.train.elastic_replicas import ElasticReplicas
+from runnel.train.leased_table import check_row
 from runnel.train.optimizer import Optimizer
 from runnel.train.queue_runner import QueueRunner
 from runnel.train.session_run_hook import SessionRunHook
@@ -44,6 +49,12 @@ class SyncReplicasOptimizer(Optimizer):
     ``total_num_replicas`` is how many workers there are; those beyond ``replicas_to_aggregate`` are
     backups: a step takes the first gradients that come, and later ones are dropped and counted
     (:meth:`num_dropped`). Every worker needs :meth:`make_session_run_hook`.
+
+    With ``worker_index``, which TensorFlow does not have, workers come and go: each is a row of a
+    table for ``total_num_replicas``, and an update is made of ``replicas_to_aggregate`` gradients
+    or, where there are fewer workers, of those of all that are there. One that was not heard of
+    for ``lease_seconds`` is not waited for until it is back. ``docs/guide/coordination.md`` has the
+    guarantee.
 
     Example:
         >>> optimizer = tf.train.SyncReplicasOptimizer(
@@ -63,10 +74,18 @@ class SyncReplicasOptimizer(Optimizer):
         variables_to_average: Any = None,
         use_locking: bool = False,
         name: str = "sync_replicas",
+        *,
+        worker_index: int | None = None,
+        lease_seconds: float = 10.0,
     ) -> None:
         super().__init__(use_locking, name)
         total = replicas_to_aggregate if total_num_replicas is None else total_num_replicas
         logger.info("Synchronous: the first %d gradients of %d", replicas_to_aggregate, total)
+        if worker_index is not None:
+            check_row(worker_index, total, lease_seconds, "total_num_replicas")
+        self._row = worker_index
+        self._lease_seconds = lease_seconds
+        self._elastic: ElasticReplicas | None = None
         self._opt = opt
         self._replicas_to_aggregate = replicas_to_aggregate
         self._total_num_replicas = total
@@ -117,11 +136,22 @@ class SyncReplicasOptimizer(Optimizer):
         self.ready_for_local_init_op = report_uninitialized_variables(global_variables())
 
         with name_scope(self._name):
+            if self._row is not None:
+                self._elastic = ElasticReplicas(
+                    self._name,
+                    global_step,
+                    self._row,
+                    self._total_num_replicas,
+                    self._replicas_to_aggregate,
+                    self._lease_seconds,
+                )
             added: list[Operation] = []
             taken: list[tuple[Any, Any]] = []
+            enough = [] if self._elastic is None else [self._elastic.enough_given()]
             for grad, variable in pairs:
                 with graph.device(variable.device):
-                    taken.append((self._exchange(grad, variable, local_step, added), variable))
+                    exchanged = self._exchange(grad, variable, local_step, added, enough)
+                    taken.append((exchanged, variable))
             with graph.device(global_step.device), name_scope(""):
                 update = self._opt.apply_gradients(taken, global_step)
                 step = global_step.dtype.base_dtype
@@ -133,34 +163,39 @@ class SyncReplicasOptimizer(Optimizer):
                 unused = FIFOQueue(
                     1, dtypes.int32, shapes=[()], name="dummy_queue", shared_name="dummy_queue"
                 )
-                with graph.control_dependencies(added):
-                    token = self._token_queue.dequeue()
+                token = self._after_the_update(graph, added, local_step)
                 train_op = local_step.assign(token)
                 with graph.control_dependencies([update]):
-                    sync_op = self._tokens(self._tokens_per_step)
+                    sync_op = self._let_go_on()
                 if self._variable_averages is not None:
                     with graph.control_dependencies([sync_op]):
                         sync_op = self._variable_averages.apply(self._variables_to_average)
                 self._chief_queue_runner = _UpdateRunner(unused, [sync_op])
-            moved = []
-            for accumulator, device in self._accumulators:
-                with graph.device(device):
-                    moved.append(accumulator.set_global_step(global_step, name="SetGlobalStep"))
-            self.chief_init_op = group(self.local_step_init_op, *moved)
+            self.chief_init_op = group(self.local_step_init_op, *self._begin(graph, global_step))
         self._gradients_applied = True
         return train_op
 
-    def _exchange(self, grad: Any, variable: Any, local_step: Any, added: list[Operation]) -> Any:
+    def _exchange(
+        self,
+        grad: Any,
+        variable: Any,
+        local_step: Any,
+        added: list[Operation],
+        enough: list[Operation],
+    ) -> Any:
         """Adds a gradient to the variable's accumulator; returns what the chief takes out."""
         if grad is None:
             return None
-        required = self._replicas_to_aggregate
+        # Where workers come and go, the number was decided before: then what is there is taken.
+        required = 1 if enough else self._replicas_to_aggregate
+        before_taking = get_default_graph().control_dependencies(enough)
         name = f"{variable.name}/grad_accum"
         if isinstance(grad, IndexedSlices):
             rows = SparseConditionalAccumulator(grad.dtype, shape=(), shared_name=name)
             self._accumulators.append((rows, variable.device))
             added.append(rows.apply_indexed_slices_grad(grad, local_step=local_step))
-            return rows.take_indexed_slices_grad(required)
+            with before_taking:
+                return rows.take_indexed_slices_grad(required)
         if not isinstance(grad, Tensor):
             raise ValueError(
                 f"The gradient of {variable.name} must be a tensor or IndexedSlices, not {grad!r}"
@@ -168,7 +203,31 @@ class SyncReplicasOptimizer(Optimizer):
         whole = ConditionalAccumulator(grad.dtype, shape=variable.get_shape(), shared_name=name)
         self._accumulators.append((whole, variable.device))
         added.append(whole.apply_grad(grad, local_step=local_step))
-        return whole.take_grad(required)
+        with before_taking:
+            return whole.take_grad(required)
+
+    def _after_the_update(self, graph: Graph, added: list[Operation], local_step: Any) -> Any:
+        """The step at which the worker goes on, once the update of its gradients was made."""
+        if self._elastic is not None:
+            return self._elastic.give_and_wait(added, local_step)
+        with graph.control_dependencies(added):
+            return self._token_queue.dequeue()
+
+    def _let_go_on(self) -> Operation:
+        """Tells the workers that an update was made."""
+        if self._elastic is not None:
+            return self._elastic.wake()
+        return self._tokens(self._tokens_per_step)
+
+    def _begin(self, graph: Graph, global_step: Any) -> list[Operation]:
+        """Has the accumulators be where the job is."""
+        if self._elastic is not None:
+            return [self._elastic.begin_anew(self._accumulators)]
+        moved = []
+        for accumulator, device in self._accumulators:
+            with graph.device(device):
+                moved.append(accumulator.set_global_step(global_step, name="SetGlobalStep"))
+        return moved
 
     # What a program, or the hook, runs --------------------------------------------------------
 
@@ -187,7 +246,9 @@ class SyncReplicasOptimizer(Optimizer):
         if not self._gradients_applied:
             raise ValueError("get_init_tokens_op() should be called after apply_gradients().")
         needed = self._replicas_to_aggregate - self._total_num_replicas
-        if num_tokens == -1:
+        if self._elastic is not None:
+            num_tokens = 0  # nobody runs ahead, and there are no tokens
+        elif num_tokens == -1:
             num_tokens = self._replicas_to_aggregate
         elif num_tokens < needed:
             raise ValueError(
@@ -216,6 +277,17 @@ class SyncReplicasOptimizer(Optimizer):
             with get_default_graph().device(device):
                 counts.append(accumulator.num_dropped())
         return reduce_max(stack(counts), name=name)
+
+    def num_members(self, name: str | None = None) -> Tensor:
+        """How many workers an update waits for now; where workers come and go.
+
+        TensorFlow does not tell.
+        """
+        if self._elastic is None:
+            raise ValueError(
+                "num_members() needs worker_index, and should be called after apply_gradients()."
+            )
+        return self._elastic.num_members(name)
 
     def make_session_run_hook(self, is_chief: bool, num_tokens: int = -1) -> SessionRunHook:
         """The hook that every worker's session needs; the chief's also applies the updates."""
@@ -268,7 +340,10 @@ class _SyncReplicasHook(SessionRunHook):
             )
         if self._is_chief:
             self._first_tokens = self._optimizer.get_init_tokens_op(self._num_tokens)
-            self._last_tokens = self._optimizer._tokens(self._optimizer._tokens_per_step)
+            elastic = self._optimizer._elastic
+            self._last_tokens = (
+                self._optimizer._let_go_on() if elastic is None else elastic.dismiss()
+            )
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         optimizer = self._optimizer
@@ -279,15 +354,23 @@ class _SyncReplicasHook(SessionRunHook):
                 "Init operations did not make model ready for SyncReplicasOptimizer local_init: "
                 f"these variables are not initialized: {names}"
             )
+        elastic = optimizer._elastic
         if not self._is_chief:
+            if elastic is not None:
+                elastic.join(session, coord)  # from here on, updates wait for it
             session.run(optimizer.local_step_init_op)
             return
         session.run(optimizer.chief_init_op)
         session.run(self._first_tokens)
+        if elastic is not None:
+            elastic.join(session, coord)
         runner = optimizer.get_chief_queue_runner()
         runner.create_threads(session, coord=coord, daemon=True, start=True)
 
     def end(self, session: Any) -> None:
+        elastic = self._optimizer._elastic
+        if elastic is not None and not self._is_chief:
+            elastic.leave(session)
         # No update comes any more: who waits for one is to see that the job is done.
         if self._last_tokens is not None:
             session.run(self._last_tokens)

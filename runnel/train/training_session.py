@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import os
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from runnel.distributed.progress_record import VARIABLE
@@ -19,44 +15,14 @@ from runnel.train.scaffold import Scaffold
 from runnel.train.session_creators import ChiefSessionCreator, WorkerSessionCreator
 from runnel.train.session_run_hook import SessionRunHook
 
-logger = logging.getLogger("runnel")
-
 _DEFAULT = object()
 
 
 class _TrainingSession(MonitoredSession):
-    """A monitored session that SIGTERM ends as the end of its input would."""
+    """A monitored session that SIGTERM ends, also a worker's, which saves nothing itself."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        self._signals = contextlib.ExitStack()
-        super().__init__(*arguments, **options)
-        if threading.current_thread() is threading.main_thread():
-            self._signals.enter_context(_on_sigterm(self._request_stop))
-
-    def _close(self, call_end: bool) -> None:
-        try:
-            super()._close(call_end)
-        finally:
-            self._signals.close()
-
-
-@contextlib.contextmanager
-def _on_sigterm(stop: Callable[[], None]) -> Iterator[None]:
-    """Within, SIGTERM calls ``stop``, unless the program handles it itself."""
-
-    def told(*_: Any) -> None:
-        logger.warning("SIGTERM: the session ends after this step")
-        stop()
-
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, told)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    def _leaves_on_sigterm(self) -> bool:
+        return True
 
 
 def MonitoredTrainingSession(  # noqa: N802 (TensorFlow's name)

@@ -109,6 +109,16 @@ def file_of(header, data=b""):
 ENTRY = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
 
 
+def test_one_tensor_of_an_unknown_type_does_not_spoil_the_others(tmp_path):
+    path = tmp_path / "m.safetensors"
+    small = {"dtype": "F8_E4M3", "shape": [3], "data_offsets": [8, 11]}
+    path.write_bytes(file_of({"a": ENTRY, "small": small}, np.float32([1, 2]).tobytes() + b"abc"))
+    assert tf.train.list_variables(str(path)) == [("a", [2])]
+    assert tf.train.load_variable(str(path), "a").tolist() == [1.0, 2.0]
+    with pytest.raises(tf.errors.UnimplementedError, match="'small'.*F8_E4M3"):
+        tf.train.load_variable(str(path), "small")
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -120,7 +130,6 @@ ENTRY = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
         file_of({"a": ENTRY, "b": ENTRY}, b"x" * 8),
         file_of({"a": ENTRY | {"shape": [2**62, 2**62]}}, b"x" * 8),
         file_of({"a": ENTRY | {"shape": [-2, -1]}}, b"x" * 8),
-        file_of({"a": ENTRY | {"dtype": "F33"}}, b"x" * 8),
         file_of({"a": ENTRY | {"data_offsets": [8, 16]}}, b"x" * 16),
         file_of({"a": ENTRY | {"data_offsets": [0]}}, b"x" * 8),
         file_of({"a": 3}),

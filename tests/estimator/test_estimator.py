@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import namedtuple
 from pathlib import Path
 
 import numpy as np
@@ -312,3 +313,55 @@ def test_a_configuration_is_replaced_in_parts():
     assert other.tf_random_seed == RATE and config.save_checkpoints_steps == 3
     with pytest.raises(ValueError, match="nothing"):
         config.replace(nothing=1)
+
+
+def test_all_modes_in_one_saved_model(tmp_path):
+    def model_fn(features, labels, mode):
+        predicted = tf.reduce_sum(features["x"] * tf.get_variable("w", [2]), 1)
+        if mode == "infer":
+            return tf.estimator.EstimatorSpec(mode, {"y": predicted})
+        loss = tf.reduce_mean(tf.square(predicted - labels))
+        step = tf.train.get_or_create_global_step()
+        train_op = tf.train.AdamOptimizer(0.1).minimize(loss, step)
+        metrics = {"error": tf.metrics.mean(loss)}
+        return tf.estimator.EstimatorSpec(mode, {"y": predicted}, loss, train_op, metrics)
+
+    def data():
+        return {"x": tf.ones([4, 2])}, tf.ones([4])
+
+    estimator = tf.estimator.Estimator(model_fn, tmp_path / "model")
+    estimator.train(data, steps=2)
+    assert estimator.eval_dir() == str(tmp_path / "model" / "eval")
+    assert estimator.eval_dir("other") == str(tmp_path / "model" / "eval_other")
+    x, y = np.ones([3, 2], np.float32), np.ones([3], np.float32)
+    export = tf.estimator.export
+    Receiver = namedtuple("Receiver", ["features", "labels", "receiver_tensors"])
+
+    def supervised():
+        fed = tf.placeholder(tf.float32, [None, 2]), tf.placeholder(tf.float32, [None])
+        return Receiver({"x": fed[0]}, fed[1], {"x": fed[0], "label": fed[1]})
+
+    with pytest.raises(ValueError, match="needs modes"):
+        estimator.experimental_export_all_saved_models(tmp_path, {"cooking": supervised})
+    folder = estimator.experimental_export_all_saved_models(
+        tmp_path / "export",
+        {
+            "infer": export.build_raw_serving_input_receiver_fn({"x": tf.constant(x)}),
+            "eval": supervised,
+            "train": supervised,
+        },
+    ).decode()
+    found = {}
+    for tag, key in (("serve", "serving_default"), ("eval", "eval"), ("train", "train")):
+        with tf.Graph().as_default(), tf.Session() as sess:
+            signature = tf.saved_model.load(sess, [tag], folder).signature_def[key]
+            given = {"x": x, "label": y}
+            feed = {info.name: given[name] for name, info in signature.inputs.items()}
+            names = {name: info.name for name, info in signature.outputs.items()}
+            found[tag] = sess.run(names, feed)
+    w = estimator.get_variable_value("w")
+    np.testing.assert_allclose(found["serve"]["y"], x @ w, rtol=1e-6)
+    for tag in ("eval", "train"):
+        np.testing.assert_allclose(found[tag]["predictions/y"], x @ w, rtol=1e-6)
+        np.testing.assert_allclose(found[tag]["loss"], np.mean((x @ w - y) ** 2), rtol=1e-5)
+    assert {"metrics/error/value", "metrics/error/update_op"} <= found["eval"].keys()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -149,21 +150,25 @@ def _make_events(folder: Path) -> None:
 
 
 def _damage_events(folder: Path, chance: random.Random) -> bool:
-    path = folder / "events"
-    if chance.random() < 0.5:
-        _damage_bytes(folder.glob("events"), chance)
-        return False
     from tensorboard.compat.proto.event_pb2 import Event
 
+    return _damage_messages(folder / "events", Event, chance)
+
+
+def _damage_messages(path: Path, kind: Any, chance: random.Random) -> bool:
+    """Changes bytes of a record file, or a message in it, and makes its checksums fit."""
+    if chance.random() < 0.5:
+        _damage_bytes(iter([path]), chance)
+        return False
     with RecordReader(path) as reader:
         records = list(reader)
     place = chance.randrange(len(records))
     if chance.random() < 0.5:
         records[place] = mutated_bytes(records[place], chance)
     else:
-        event = Event.FromString(records[place])
-        mutate_message(event, chance)
-        records[place] = event.SerializeToString()
+        parsed = kind.FromString(records[place])
+        mutate_message(parsed, chance)
+        records[place] = parsed.SerializeToString()
     path.write_bytes(b"".join(map(framed, records)))
     return True
 
@@ -171,6 +176,55 @@ def _damage_events(folder: Path, chance: random.Random) -> bool:
 def _read_events(folder: Path) -> list[bytes]:
     """Those before the damage: what a reader has returned by then is right."""
     return [event.SerializeToString() for event in tf.train.summary_iterator(folder / "events")]
+
+
+# Examples ---------------------------------------------------------------------------------------
+
+
+def _make_examples(folder: Path) -> None:
+    examples = []
+    for n in range(5):
+        example = tf.train.Example()
+        feature = example.features.feature
+        feature["n"].int64_list.value.append(n)
+        feature["f"].float_list.value.extend([0.5, n])
+        feature["s"].bytes_list.value.extend([b"text"] * n)
+        examples.append(example.SerializeToString())
+    (folder / "examples").write_bytes(b"".join(map(framed, examples)))
+
+
+@functools.cache
+def _pipeline() -> tuple[tf.Session, Any, Any, Any]:
+    """A session, and where the path of a file goes, what begins with it, and what it has."""
+    with tf.Graph().as_default():
+        path = tf.placeholder(tf.string, [])
+        features = {
+            "n": tf.FixedLenFeature([], tf.int64),
+            "f": tf.FixedLenFeature([2], tf.float32, [1.0, 2.0]),
+            "s": tf.VarLenFeature(tf.string),
+        }
+
+        def parsed(text: Any) -> Any:
+            found = tf.parse_single_example(text, features)
+            return found["n"], found["f"], tf.sparse.to_dense(found["s"], default_value="")
+
+        examples = tf.data.TFRecordDataset(path).map(parsed, num_parallel_calls=2).prefetch(2)
+        iterator = examples.make_initializable_iterator()
+        element = iterator.get_next()
+        return tf.Session(), path, iterator.initializer, element
+
+
+def _read_examples(folder: Path) -> list[Any]:
+    """What a step gets of a file, through a pipeline with threads."""
+    sess, path, begin, element = _pipeline()
+    sess.run(begin, {path: str(folder / "examples")})
+    found = []
+    while True:
+        try:
+            n, f, s = sess.run(element)
+        except tf.errors.OutOfRangeError:
+            return found
+        found.append((int(n), f.tolist(), s.tolist()))
 
 
 # Graphs -----------------------------------------------------------------------------------------
@@ -287,6 +341,11 @@ SUBJECTS = {
         lambda folder: _read_checkpoint(str(folder / "m.safetensors")),
     ),
     "events": Subject(_make_events, _damage_events, _read_events),
+    "examples": Subject(
+        _make_examples,
+        lambda folder, chance: _damage_messages(folder / "examples", tf.train.Example, chance),
+        _read_examples,
+    ),
     "meta_graph": Subject(_make_meta_graph, _damage_meta_graph, _read_meta_graph, _OF_GRAPHS),
     "saved_model": Subject(_make_saved_model, _damage_saved_model, _read_saved_model, _OF_GRAPHS),
 }

@@ -64,6 +64,16 @@ def _try_one(
     """What is wrong, if anything; and whether the file was read."""
     may_differ = subject.damage(folder, chance)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    wrong, read = _read_one(subject, folder, right, may_differ)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) >> 10
+    if wrong is None and grown > MEGABYTES:
+        wrong = f"took {grown} MB"
+    return wrong, read
+
+
+def _read_one(
+    subject: Subject, folder: Path, right: Any, may_differ: bool
+) -> tuple[str | None, bool]:
     signal.alarm(SECONDS)
     try:
         found = subject.read(folder)
@@ -75,9 +85,6 @@ def _try_one(
         return traceback.format_exc(), False
     finally:
         signal.alarm(0)
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) >> 10
-    if grown > MEGABYTES:
-        return f"took {grown} MB", True
     if not may_differ and not _means(found, right):
         return f"{found} was read instead of {right}", True
     return None, True

@@ -32,7 +32,14 @@ def loop():
     return x, tf.cond(tf.reduce_sum(y) > 0.0, lambda: y, lambda: -y)
 
 
-@pytest.mark.parametrize("network", [dense, convolution, loop])
+def variables_in_a_loop():
+    x = tf.placeholder(tf.float32, [7, 4], name="x")
+    w, b = (tf.Variable([1.0, 2.0, 3.0, 4.0], use_resource=kind) for kind in (False, True))
+    y = tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, tf.tanh(a * w) + b), [0, x])[1]
+    return x, tf.cond(tf.reduce_sum(y) > 0.0, lambda: y + b, lambda: y - b)
+
+
+@pytest.mark.parametrize("network", [dense, convolution, loop, variables_in_a_loop])
 def test_what_was_exported_computes_the_same(tmp_path, network):
     x, y = network()
     path = tmp_path / "model.stablehlo"

@@ -11,7 +11,8 @@ import tempfile
 import time
 from typing import Any
 
-PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+PROGRAM = next(filter(None, map(shutil.which, _NAMES)), None)
 
 # Elements of web components are in shadow trees, which a plain query does not enter.
 _EVERYWHERE = """

@@ -30,7 +30,7 @@ class Replicas:
         ]
         gradient = tf.constant(-1.0, tf.float64)
         self.train = [o.apply_gradients([(gradient, self.w)], self.step) for o in self.optimizers]
-        self.table = self.optimizers[0]._table
+        self.table = self.optimizers[0]._checked_table()
         self.session = tf.Session()
         self.session.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
 

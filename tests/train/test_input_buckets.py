@@ -102,12 +102,67 @@ def test_a_stratified_sample_has_the_shares_that_were_asked_for(known, many):
     assert len(given) > 40
 
 
-def test_a_rejection_sample_keeps_examples_with_their_probability():
+@pytest.mark.parametrize("many", [False, True])
+def test_a_rejection_sample_keeps_examples_with_their_probability(many):
     tf.set_random_seed(2)
-    number = numbers(1000)
-    batch = training.rejection_sample(
-        [number], lambda tensors: tf.cast(tensors[0] % 2, tf.float32) * 0.5, 10
-    )
+    number = numbers(500 if many else 1000)
+    tensors = [tf.stack([number, number + 500])] if many else [number]
+
+    def chance(tensors):
+        assert tensors[0].get_shape().ndims == 0, "it is given one example"
+        return tf.cast(tensors[0] % 2, tf.float32) * 0.5
+
+    (batch,) = training.rejection_sample(tensors, chance, 10, enqueue_many=many)
     found = np.concatenate(batches(batch))
     assert (found % 2 == 1).all()
     assert 180 < len(found) < 320
+
+
+def test_a_probability_that_is_none_can_be_an_error():
+    (batch,) = training.rejection_sample(
+        [numbers(5)], lambda tensors: tf.cast(tensors[0], tf.float32) + 1.5, 2, runtime_checks=True
+    )
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        batches(batch)
+
+
+def ragged_numbers(count):
+    """Sparse vectors 0, 1 1, 2 2 2 ..., each with its length."""
+    number = numbers(count)
+    length = tf.cast(number + 1, tf.int64)
+    places = tf.range(length)[:, None]
+    return number + 1, tf.SparseTensor(places, tf.fill(length[None], number), length[None])
+
+
+def test_sparse_tensors_go_into_buckets():
+    length, vector = ragged_numbers(8)
+    which, batch = training.bucket({"v": vector, "n": length}, length % 2, 2, 2)
+    assert batch["v"].get_shape().ndims == 2
+    for of, values in batches((which, batch)):
+        assert (values["n"] % 2 == of).all()
+        rows, long = values["v"].dense_shape
+        assert rows == 2 and long == max(values["n"])
+        counted = np.bincount(values["v"].indices[:, 0])
+        np.testing.assert_array_equal(counted, values["n"])
+        np.testing.assert_array_equal(values["v"].values, np.repeat(values["n"] - 1, counted))
+
+
+def test_sparse_tensors_go_into_buckets_by_length():
+    length, vector = ragged_numbers(8)
+    lengths, (batch,) = training.bucket_by_sequence_length(length, [vector], 2, [3, 5])
+    found = batches((lengths, batch))
+    assert sorted(n for row, _ in found for n in row) == list(range(1, 9))
+    for of, values in found:
+        np.testing.assert_array_equal(np.bincount(values.indices[:, 0]), of)
+
+
+def test_buckets_have_summaries_of_their_sizes():
+    training.bucket([tf.constant(1)], tf.constant(0), 1, 2, capacity=5, name="b")
+    with tf.Session() as sess:
+        summary = tf.Summary.FromString(sess.run(tf.summary.merge_all()))
+    # As TensorFlow 1.15 names them.
+    assert {value.tag: value.simple_value for value in summary.value} == {
+        "b/bucket/bucket_queue_0/size": 0.0,
+        "b/bucket/bucket_queue_1/size": 0.0,
+        "b/bucket/top_queue/fraction_of_5_full": 0.0,
+    }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 
+import numpy as np
 import pytest
 
 import runnel as tf
@@ -71,30 +73,113 @@ def test_the_loss_is_fetched_only_when_it_is_shown(advance):
     assert not fetched
 
 
-def test_an_estimator_shows_it_on_a_terminal(tmp_path, monkeypatch):
-    def model_fn(features, labels, mode):
-        loss = tf.reduce_mean(tf.get_variable("w", initializer=1.0) * features)
-        train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-    shown = {}
-    for output in (Terminal(), io.StringIO()):
-        monkeypatch.setattr("sys.stderr", output)
-        estimator = tf.estimator.Estimator(model_fn, str(tmp_path / type(output).__name__))
-        estimator.train(lambda: (tf.ones([2]), tf.ones([2])), steps=3)
-        shown[type(output).__name__] = "step 3 of 3" in output.getvalue()
-    tf.summary.FileWriterCache.clear()
-    assert shown == {"Terminal": True, "StringIO": False}
+class Elsewhere(io.StringIO):
+    pass
 
 
-def test_a_loop_of_a_supervisor_shows_it_on_a_terminal(advance, monkeypatch):
-    output = Terminal()
+KINDS = pytest.mark.parametrize("kind", [Terminal, Elsewhere])
+
+
+def standard_error(kind, monkeypatch):
+    """What takes its place; a line of each step is written to it."""
+    monkeypatch.setattr(progress_hook, "ON_TERMINAL_SECONDS", 0.0)
+    monkeypatch.setattr(progress_hook, "ELSEWHERE_SECONDS", 0.0)
+    output = kind()
     monkeypatch.setattr("sys.stderr", output)
+    return output
+
+
+def lines_of(output):
+    """The lines that were to be seen one after the other."""
+    return [line for line in re.split(r"[\r\n]|\x1b\[2K", output.getvalue()) if line]
+
+
+def estimator(folder):
+    def model_fn(features, labels, mode):
+        w = tf.get_variable("w", initializer=1.0)
+        loss = tf.reduce_mean(tf.square(w * features - 2.0))
+        train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+        return tf.estimator.EstimatorSpec(
+            mode, predictions=w * features, loss=loss, train_op=train_op
+        )
+
+    return tf.estimator.Estimator(model_fn, str(folder))
+
+
+def batches():
+    return tf.data.Dataset.from_tensors((tf.ones([2]), tf.ones([2]))).repeat(5)
+
+
+@KINDS
+def test_an_estimator_shows_training_evaluation_and_prediction(tmp_path, kind, monkeypatch):
+    shown = standard_error(kind, monkeypatch)
+    made = estimator(tmp_path)
+    made.train(batches, steps=3)
+    trained = lines_of(shown)
+    assert trained[0] == "step 0 of 3" and trained[-1].startswith("step 3 of 3")
+    assert any("loss" in line and "left" in line for line in trained)
+    shown.truncate(0)
+    made.evaluate(batches, steps=4)
+    evaluated = lines_of(shown)
+    assert any(line.startswith("evaluation step 4 of 4 · ") for line in evaluated)
+    shown.truncate(0)
+    assert len(list(made.predict(lambda: batches().map(lambda x, _: x)))) == 10
+    assert any(line.startswith("prediction step 4 · ") for line in lines_of(shown))
+    tf.summary.FileWriterCache.clear()
+
+
+def test_what_a_program_prints_of_predictions_is_not_on_the_line_of_progress(tmp_path, monkeypatch):
+    output = standard_error(Terminal, monkeypatch)
+    made = estimator(tmp_path)
+    made.train(batches, steps=1)
+    for _ in made.predict(lambda: batches().map(lambda x, _: x)):
+        assert output.getvalue().endswith("\r\x1b[2K")
+    tf.summary.FileWriterCache.clear()
+
+
+@KINDS
+def test_a_loop_of_a_supervisor_shows_it_with_its_loss(advance, kind, monkeypatch):
+    shown = standard_error(kind, monkeypatch)
     supervisor = tf.train.Supervisor(logdir=None)
 
     def one(sess):
-        if sess.run("advance") is None and sess.run(tf.train.get_global_step()) >= 3:
+        sess.run("advance")
+        if sess.run(tf.train.get_global_step()) >= 3:
             supervisor.request_stop()
+        return np.float32(0.5)
 
     tf.train.basic_train_loop(supervisor, one)
-    assert "step 3" in output.getvalue()
+    lines = lines_of(shown)
+    assert any(re.match(r"step 2 · .* · loss 0.5", line) for line in lines)
+    assert lines[-1].startswith("step 3")
+
+
+@KINDS
+def test_a_loop_of_slim_shows_it(tmp_path, kind, monkeypatch):
+    shown = standard_error(kind, monkeypatch)
+    from runnel.contrib import slim
+
+    loss = tf.square(tf.get_variable("w", initializer=1.0))
+    train_op = slim.learning.create_train_op(loss, tf.train.GradientDescentOptimizer(0.1))
+    slim.learning.train(train_op, str(tmp_path), number_of_steps=3, log_every_n_steps=0)
+    lines = lines_of(shown)
+    assert any(re.match(r"step 2 of 3 · .* · loss 0\.\d+ · ", line) for line in lines)
+    assert lines[-1].startswith("step 3 of 3") and len(lines) == 3
+    tf.summary.FileWriterCache.clear()
+
+
+@pytest.mark.parametrize("level", [None, tf.logging.ERROR])
+def test_what_nobody_asked_for_is_silent_of_short_jobs_and_where_logs_are(
+    tmp_path, monkeypatch, level
+):
+    output = Elsewhere()
+    monkeypatch.setattr("sys.stderr", output)
+    if level is not None:
+        monkeypatch.setattr(progress_hook, "ELSEWHERE_SECONDS", 0.0)
+        monkeypatch.setattr(logging.getLogger("runnel"), "level", level)
+        monkeypatch.setattr(logging.getLogger("runnel"), "_cache", {})
+    made = estimator(tmp_path)
+    made.train(batches, steps=2)
+    made.evaluate(batches)
+    tf.summary.FileWriterCache.clear()
+    assert not output.getvalue()

@@ -190,6 +190,51 @@ def test_a_checkpoint_that_does_not_fit_is_told_in_full(tmp_path):
     assert "test_saver.py" in text
 
 
+@pytest.mark.parametrize("sharded", [False, True])
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_a_saver_of_an_imported_graph_tells_as_much(tmp_path, use_resource, sharded):
+    def variables(wide, kind):
+        with tf.variable_scope("", use_resource=use_resource):
+            tf.get_variable("same", [2])
+            tf.get_variable("shape", [2, wide])
+            tf.get_variable("kind", [2], kind)
+            tf.get_variable("parts", [4, wide], partitioner=tf.fixed_size_partitioner(2))
+
+    with tf.Graph().as_default(), tf.Session() as sess:
+        variables(3, tf.float32)
+        sess.run(tf.global_variables_initializer())
+        path = tf.train.Saver().save(sess, str(tmp_path / "m"))
+    with tf.Graph().as_default():
+        variables(4, tf.float64)
+        tf.get_variable("missing", [])
+        meta_graph = tf.train.Saver(sharded=sharded).export_meta_graph()
+    saver = tf.train.import_meta_graph(meta_graph)
+    with tf.Session() as sess, pytest.raises(tf.errors.OpError) as caught:
+        saver.restore(sess, path)
+    text = str(caught.value)
+    assert "4 of 5 tensors differ" in text
+    assert "shape: float32 [2, 4] in the graph, float32 [2, 3] in the checkpoint" in text
+    assert "kind: float64 [2] in the graph, float32 [2] in the checkpoint" in text
+    assert "parts: float32 [4, 4] in the graph, float32 [4, 3] in the checkpoint" in text
+    assert "missing: float32 is not in the checkpoint" in text
+
+
+def test_names_of_a_damaged_graph_are_shown_as_they_are(tmp_path):
+    tf.get_variable("weights", [2])
+    saver = tf.train.Saver()
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        saver.save(sess, str(tmp_path / "ckpt"))
+    meta = saver.export_meta_graph()
+    for node in meta.graph_def.node:
+        if node.name == "save/RestoreV2/tensor_names":
+            node.attr["value"].tensor.string_val[:] = [b"weigh\x91s"]
+    with tf.Graph().as_default(), tf.Session() as sess:
+        loaded = tf.train.import_meta_graph(meta)
+        with pytest.raises(tf.errors.OpError, match="weigh\ufffds"):
+            loaded.restore(sess, str(tmp_path / "ckpt"))
+
+
 def test_misuse_is_told(tmp_path):
     with pytest.raises(ValueError, match="no variables to save"):
         tf.train.Saver()
@@ -382,12 +427,14 @@ import sys
 import numpy as np
 import runnel as tf
 
-folder = sys.argv[1]
+folder, how = sys.argv[1:]
 step = tf.Variable(0, name="step")
-rows = tf.Variable(np.zeros([500, 500]), name="rows")
+with tf.device("/cpu:0"):  # so that there are two shards
+    rows = tf.Variable(np.zeros([500, 500]), name="rows")
 advance = tf.group(step.assign_add(1), rows.assign_add(tf.ones([500, 500], tf.float64)))
-saver = tf.train.Saver(max_to_keep=2)
+saver = tf.train.Saver(max_to_keep=2, sharded=how == "sharded")
 with tf.Session() as sess:
+    save = saver.save_in_background if how == "in the background" else saver.save
     latest = tf.train.latest_checkpoint(folder)
     if latest is None:
         sess.run(tf.global_variables_initializer())
@@ -398,8 +445,8 @@ with tf.Session() as sess:
     print("ready", flush=True)
     while True:
         sess.run(advance)
-        saver.save(sess, folder + "/m", global_step=step, write_meta_graph=False)
-        saver.save(sess, folder + "/same", write_meta_graph=False, write_state=False)
+        save(sess, folder + "/m", global_step=step, write_meta_graph=False)
+        save(sess, folder + "/same", write_meta_graph=False, write_state=False)
         print("saved", flush=True)
 """
 
@@ -409,16 +456,19 @@ KILLS = int(20 * float(os.environ.get("RUNNEL_FUZZ", "1")))
 
 
 @pytest.mark.timeout(300 + 10 * KILLS)
-def test_a_kill_at_any_instant_leaves_a_complete_latest_checkpoint(tmp_path):
+@pytest.mark.parametrize(
+    ("how", "kills"), [("plain", KILLS), ("sharded", KILLS // 4), ("in the background", KILLS // 4)]
+)
+def test_a_kill_at_any_instant_leaves_a_complete_latest_checkpoint(tmp_path, how, kills):
     script = tmp_path / "saving.py"
     script.write_text(textwrap.dedent(SAVING))
     folder = tmp_path / "model"
     folder.mkdir()
     rng = np.random.default_rng(0)
     newest = 0
-    for _ in range(KILLS):
+    for _ in range(kills):
         process = subprocess.Popen(
-            [sys.executable, str(script), str(folder)], stdout=subprocess.PIPE, text=True
+            [sys.executable, str(script), str(folder), how], stdout=subprocess.PIPE, text=True
         )
         assert process.stdout is not None
         for _ in range(1 + int(rng.integers(0, 4))):  # ready, or some saves later

@@ -153,8 +153,8 @@ def test_what_does_not_fit_is_refused():
         _saver(initial_states={})
     with pytest.raises(ValueError, match="must be known"):
         _saver(initial_states={"s": tf.placeholder(tf.float32, [None])})
-    with pytest.raises(TypeError, match="SparseTensor"):
-        _saver(input_sequences={"x": tf.SparseTensor([[0, 0]], [1.0], [4, 1])})
+    with pytest.raises(TypeError, match="state 's' is a SparseTensor"):
+        _saver(initial_states={"s": tf.SparseTensor([[0]], [1.0], [2])})
     with pytest.raises(KeyError, match="no state 't'"):
         _saver().next_batch.state("t")
     with tf.Session() as sess:
@@ -175,3 +175,45 @@ def test_a_closed_saver_takes_no_more():
         with pytest.raises(tf.errors.CancelledError):
             sess.run(saver.prefetch_op)
         assert sess.run(saver.next_batch.key).tolist() == [b"00000_of_00002:k"]
+
+
+def _sparse_steps(count, length):
+    """A sparse sequence whose step t has t elements, in a matrix of as many columns as steps."""
+    steps = tf.cast(tf.range(length), tf.int64)
+    rows = tf.where(tf.sequence_mask(steps, tf.cast(length, tf.int64)))
+    values = tf.cast(rows[:, 0], tf.float32) + 100.0 * tf.cast(count, tf.float32)
+    wide = tf.cast(tf.stack([length, length]), tf.int64)
+    return tf.SparseTensor(rows, values, wide)
+
+
+@pytest.mark.parametrize("allow_small_batch", [False, True])
+def test_sparse_sequences_and_contexts_come_in_pieces(allow_small_batch):
+    count, length, x = _numbered()
+    sparse = _sparse_steps(count, length)
+    context = tf.SparseTensor([[1]], tf.reshape(count, [1]), [3])
+    batch = tf.contrib.training.batch_sequences_with_states(
+        tf.string_join(["k", tf.as_string(count)]),
+        {"x": x, "s": sparse},
+        {"c": count * 10, "of": context},
+        length,
+        {"s": tf.zeros([3])},
+        num_unroll=UNROLL,
+        batch_size=2,
+        num_threads=1,
+        capacity=10,
+        allow_small_batch=allow_small_batch,
+    )
+    assert batch.sequences["s"].get_shape().ndims == 3
+    pieces = tf.sparse_tensor_to_dense(batch.sequences["s"])
+    numbers = tf.sparse_tensor_to_dense(batch.context["of"])
+    found = _run(batch, 4, batch.sequence, batch.sequences["x"], pieces, numbers)
+    for _, _, lengths, _, tens, places, dense, steps, of in found:
+        np.testing.assert_array_equal(of, [[0, ten // 10, 0] for ten in tens])
+        assert steps.shape[:2] == (2, UNROLL)
+        for row in range(2):
+            for t in range(UNROLL):
+                step = places[row] * UNROLL + t
+                expected = np.zeros(steps.shape[2])
+                if t < lengths[row]:
+                    expected[:step] = dense[row, t, 0]
+                np.testing.assert_array_equal(steps[row, t], expected)

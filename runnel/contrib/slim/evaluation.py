@@ -8,6 +8,7 @@ from runnel import logging
 from runnel.summary import FileWriter, merge_all
 from runnel.train.global_step import get_or_create_global_step
 from runnel.train.monitored_session import MonitoredSession
+from runnel.train.progress_hook import ProgressLine
 from runnel.train.saver import Saver
 from runnel.train.scaffold import Scaffold
 from runnel.train.session_creators import ChiefSessionCreator
@@ -52,9 +53,13 @@ def evaluate_once(
     final: Any = None
     with MonitoredSession(session_creator=creator, hooks=hooks) as session:
         if eval_op is not None:
+            line = ProgressLine(what="evaluation step", unasked=True)
             for number in range(num_evals):
                 session.run(eval_op, eval_op_feed_dict)
                 logging.info("Evaluation [%d/%d]", number + 1, num_evals)
+                if line.is_due() or number + 1 == num_evals:
+                    line.show(number + 1, num_evals)
+            line.close()
         if summary_op is not None:
             at, text = session.run([step, summary_op], summary_op_feed_dict)
             writer = FileWriter(logdir)

@@ -9,6 +9,7 @@ from typing import Any
 
 from runnel import logging
 from runnel.graph.collections import GraphKeys
+from runnel.graph.errors import OutOfRangeError
 from runnel.graph.graph import control_dependencies, get_default_graph, name_scope
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.ops.checks import verify_tensor_all_finite
@@ -21,6 +22,7 @@ from runnel.summary import histogram, merge_all, scalar
 from runnel.timeline import Timeline
 from runnel.train.global_step import get_global_step, get_or_create_global_step
 from runnel.train.optimizer import Optimizer
+from runnel.train.progress_hook import LoopProgress
 from runnel.train.supervisor import Supervisor
 from runnel.variables.initialization import trainable_variables
 
@@ -242,11 +244,15 @@ def train(
     with supervisor.managed_session(master, config=session_config) as sess:
         running = sess if session_wrapper is None else session_wrapper(sess)
         last = False
-        while not (supervisor.should_stop() or last):
-            loss, last = train_step_fn(running, train_op, global_step, train_step_kwargs)
+        try:
+            with LoopProgress(sess, global_step, number_of_steps) as progress:
+                while not (supervisor.should_stop() or last):
+                    loss, last = train_step_fn(running, train_op, global_step, train_step_kwargs)
+                    progress.note(loss)
+        except OutOfRangeError as error:
+            logging.info("The input has ended: %s", error)
         logging.info("Stopping Training.")
-        if supervisor.is_chief and supervisor.save_path and supervisor.saver is not None:
-            supervisor.saver.save(sess, supervisor.save_path, global_step=supervisor.global_step)
+        supervisor._save_if_new(sess)
     return loss
 
 

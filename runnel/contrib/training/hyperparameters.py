@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 _NAME = re.compile(r"(?P<name>[a-zA-Z][\w.]*)(\[\s*(?P<index>\d+)\s*\])?\s*=\s*")
@@ -64,45 +65,19 @@ class HParams:
 
     def parse(self, values: str) -> HParams:
         """Sets values as a text says: ``"rate=0.1,sizes=[3,4],name=x,sizes[1]=5"``."""
-        position = 0
-        while position < len(values):
-            found = _NAME.match(values, position)
-            if found is None:
-                raise ValueError(f"Malformed hyperparameter value: {values[position:]!r}")
-            name, position = found["name"], found.end()
+        for name, index, text in _assignments(values):
             if name not in self._types:
                 raise ValueError(f"Unknown hyperparameter type for {name}")
-            if values[position : position + 1] == "[":
-                end = values.find("]", position)
-                if end < 0 or found["index"] is not None:
-                    raise ValueError(f"Could not parse hparam {name!r} in {values!r}")
-                items = [item.strip() for item in values[position + 1 : end].split(",")]
-                self._set_text(name, [item for item in items if item], None)
-                position = end + 1
-            else:
-                end = values.find(",", position)
-                end = len(values) if end < 0 else end
-                self._set_text(name, values[position:end].strip(), found["index"])
-                position = end
-            if values[position : position + 1] == ",":
-                position += 1
+            self._set_text(name, text, index)
         return self
 
     def _set_text(self, name: str, text: Any, index: str | None) -> None:
-        kind, _ = self._types[name]
-        given = text if isinstance(text, list) else [text]
-        try:
-            read = [_read(kind, item) for item in given]
-        except ValueError:
-            raise ValueError(
-                f"Could not parse hparam {name!r} of type {kind.__name__!r} with value {text!r}"
-            ) from None
+        value = _value(name, self._types[name][0], text)
         if index is not None:
             whole = list(getattr(self, name))
-            whole[int(index)] = read[0]
-            self.set_hparam(name, whole)
-        else:
-            self.set_hparam(name, read if isinstance(text, list) else read[0])
+            whole[int(index)] = value
+            value = whole
+        self.set_hparam(name, value)
 
     def override_from_dict(self, values_dict: dict[str, Any]) -> HParams:
         """Sets the values of a dictionary."""
@@ -147,6 +122,71 @@ class HParams:
 
     def __repr__(self) -> str:
         return f"HParams({', '.join(f'{k}={v!r}' for k, v in sorted(self.values().items()))})"
+
+
+def parse_values(
+    values: str, type_map: dict[str, type], ignore_unknown: bool = False
+) -> dict[str, Any]:
+    """What a text like ``"rate=0.1,sizes=[3,4],steps[2]=5"`` assigns, by name.
+
+    ``type_map`` has the types; one element of a list gives a dictionary by its place. Names without
+    a type are an error, unless ``ignore_unknown``.
+
+    Example:
+        >>> tf.contrib.training.parse_values("a=1,b[1]=2.5", {"a": int, "b": float})
+        {'a': 1, 'b': {1: 2.5}}
+    """
+    found: dict[str, Any] = {}
+    for name, index, text in _assignments(values):
+        if name not in type_map:
+            if ignore_unknown:
+                continue
+            raise ValueError(f"Unknown hyperparameter type for {name}")
+        value = _value(name, type_map[name], text)
+        if index is not None and isinstance(places := found.setdefault(name, {}), dict):
+            if int(index) not in places:
+                places[int(index)] = value
+                continue
+        elif index is None and name not in found:
+            found[name] = value
+            continue
+        raise ValueError(f"Multiple assignments to variable {name!r} in {values!r}")
+    return found
+
+
+def _assignments(values: str) -> Iterator[tuple[str, str | None, Any]]:
+    """Names, places in lists (or None), and texts or lists of texts."""
+    position = 0
+    while position < len(values):
+        found = _NAME.match(values, position)
+        if found is None:
+            raise ValueError(f"Malformed hyperparameter value: {values[position:]!r}")
+        name, index, position = found["name"], found["index"], found.end()
+        text: Any
+        if values[position : position + 1] == "[":
+            end = values.find("]", position)
+            if end < 0 or index is not None:
+                raise ValueError(f"Could not parse hparam {name!r} in {values!r}")
+            items = [item.strip() for item in values[position + 1 : end].split(",")]
+            text = [item for item in items if item]
+            position = end + 1
+        else:
+            end = values.find(",", position)
+            end = len(values) if end < 0 else end
+            text = values[position:end].strip()
+            position = end
+        yield name, index, text
+        if values[position : position + 1] == ",":
+            position += 1
+
+
+def _value(name: str, kind: type, text: Any) -> Any:
+    try:
+        return [_read(kind, one) for one in text] if isinstance(text, list) else _read(kind, text)
+    except ValueError:
+        raise ValueError(
+            f"Could not parse hparam {name!r} of type {kind.__name__!r} with value {text!r}"
+        ) from None
 
 
 def _read(kind: type, text: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 
 import numpy as np
 import pytest
@@ -82,3 +83,38 @@ def test_what_is_not_a_number_is_told_by_type():
     assert not tf.debug.has_inf_or_nan("x:0", np.array([1, 2]))
     assert not tf.debug.has_inf_or_nan("x:0", np.array([b"nan"], object))
     assert not tf.debug.has_inf_or_nan("x:0", None)
+
+
+def test_the_options_of_a_step_hold_while_it_is_watched():
+    hurry = threading.Event()
+    waits = tf.py_func(lambda: (hurry.wait(0.05), np.float32(1.0))[1], [], tf.float32)
+    late = tf.add(waits, 1.0, name="late")
+    metadata = tf.RunMetadata()
+    with tf.Session() as inner:
+        sess = tf.debug.WatchedSession(inner, names=".*")
+        with pytest.raises(tf.errors.DeadlineExceededError, match="timeout_in_ms"):
+            sess.run(late, options=tf.RunOptions(timeout_in_ms=10))
+        hurry.set()
+        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE, timeout_in_ms=60_000)
+        assert sess.run(late, options=options, run_metadata=metadata) == 2.0
+        assert sess.watched["late:0"] == 2.0
+    names = [s.node_name for d in metadata.step_stats.dev_stats for s in d.node_stats]
+    assert "late" in names
+
+
+def test_a_session_is_watched_once():
+    with tf.Session() as inner:
+        sess = tf.debug.WatchedSession(inner)
+        with pytest.raises(TypeError, match="watched already"):
+            tf.debug.LocalCLIDebugWrapperSession(sess)
+
+
+def test_the_results_of_a_loop_are_not_taken_for_those_of_an_operation_in_it():
+    made = tf.while_loop(lambda i: i < 3, lambda i: tf.add(i, 1, name="next"), [0])
+    with tf.Session() as inner:
+        sess = tf.debug.WatchedSession(inner, names=".*")
+        assert sess.run(made) == 3
+        dtypes = {name: value.dtype for name, value in sess.watched.items()}
+    graph = tf.get_default_graph()
+    assert dtypes == {n: graph.get_tensor_by_name(n).dtype.np_dtype for n in dtypes}
+    assert sess.watched["while/next:0"] == 3
