@@ -176,6 +176,9 @@ $(RUNTIME): pyproject.toml setup.py | check-python
 $(DEVELOPMENT): $(RUNTIME)
 	@echo "Installing the tests' tools into $(VENV)"
 	@$(VENV)/bin/python $(PIP) --editable '.[dev]'
+	@$(VENV)/bin/python $(PIP) --editable '.[tested]' || \
+	  echo 'WARNING: not all of the extra "tested" (Ray, the schemas of Kubernetes) can be installed' \
+	       'for this Python, as is said above: tests that need the rest are skipped' >&2
 	@touch $@
 
 # Made anew each time, so that it holds exactly what the files say. mypy reads packages and imports

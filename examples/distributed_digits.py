@@ -97,14 +97,17 @@ def coordinated(optimizer: Any, rank: int, workers: int, settings: Settings) -> 
         )
     needed = max(1, workers - 1) if settings.coordination == "backup" else workers
     return tf.train.SyncReplicasOptimizer(
-        optimizer, replicas_to_aggregate=needed, total_num_replicas=workers
+        optimizer,
+        replicas_to_aggregate=needed,
+        total_num_replicas=workers,
+        worker_index=rank,  # so that updates are made of fewer gradients where workers are gone
     )
 
 
 def hooks_of(optimizer: Any, is_chief: bool) -> list[Any]:
     """What a coordinated optimizer needs around the steps of a session."""
     if isinstance(optimizer, tf.train.SyncReplicasOptimizer):
-        return [optimizer.make_session_run_hook(is_chief, num_tokens=0)]
+        return [optimizer.make_session_run_hook(is_chief)]
     if isinstance(optimizer, tf.train.BoundedStalenessOptimizer):
         return [optimizer.make_session_run_hook()]
     return []

@@ -16,7 +16,7 @@ from runnel import (
     random,
     version,
 )
-from runnel.autodiff.custom_gradient import custom_gradient
+from runnel.autodiff.custom_gradient import custom_gradient, grad_pass_through
 from runnel.autodiff.gradients import (
     AggregationMethod,
     UnconnectedGradients,
@@ -37,7 +37,7 @@ from runnel.behaviour import (
     enable_v2_tensorshape,
     executing_eagerly,
 )
-from runnel.control_flow.conditional import case, cond
+from runnel.control_flow.conditional import case, cond, switch_case
 from runnel.control_flow.functional import foldl, foldr, map_fn, scan
 from runnel.control_flow.loop import while_loop
 from runnel.control_flow.tensor_array import TensorArray
@@ -95,6 +95,7 @@ from runnel.graph.graph import (
     control_dependencies,
     device,
     get_default_graph,
+    init_scope,
     name_scope,
     op_scope,
     reset_default_graph,
@@ -442,26 +443,11 @@ def __getattr__(name: str) -> _Any:
     elif name in _LAZY_MODULES:
         value = getattr(_import_module(_LAZY_MODULES[name]), name)
     else:
-        hint = (
-            f"TensorFlow 1.0 renamed it {_RENAMED[name]}"
-            if name in _RENAMED
-            else "docs/tensorflow-names.md lists the names of TensorFlow 1.15 that it has"
-        )
+        hint = "docs/tensorflow-names.md lists the names of TensorFlow 1.15 that it has"
         raise AttributeError(f"module 'runnel' has no attribute {name!r} ({hint})")
     globals()[name] = value
     return value
 
-
-# Names of TensorFlow 0.12 that 1.15 does not have. Their first argument was a tag.
-_RENAMED = {
-    "audio_summary": "tf.summary.audio",
-    "histogram_summary": "tf.summary.histogram",
-    "image_summary": "tf.summary.image",
-    "merge_all_summaries": "tf.summary.merge_all",
-    "merge_summary": "tf.summary.merge",
-    "scalar_summary": "tf.summary.scalar",
-    "tensor_summary": "tf.summary.tensor_summary",
-}
 
 # The modules that are TensorFlow's namespaces, and ours for users; the others are the inside.
 _NAMESPACES = {

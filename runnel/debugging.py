@@ -28,6 +28,21 @@ from runnel.ops.checks import Assert, check_numerics
 from runnel.ops.checks import verify_tensor_all_finite as assert_all_finite
 from runnel.ops.rounding import is_finite, is_inf, is_nan
 
+
+def set_log_device_placement(enabled: bool) -> None:
+    """Has sessions without a configuration of their own log where their operations run."""
+    from runnel.runtime.session import settings
+
+    settings.default_config().log_device_placement = bool(enabled)
+
+
+def get_log_device_placement() -> bool:
+    """What :func:`set_log_device_placement` has said."""
+    from runnel.runtime.session import settings
+
+    return bool(settings.default_config().log_device_placement)
+
+
 __all__ = [
     "Assert",
     "assert_all_finite",
@@ -51,12 +66,14 @@ __all__ = [
     "assert_scalar",
     "assert_type",
     "check_numerics",
+    "get_log_device_placement",
     "is_finite",
     "is_inf",
     "is_nan",
     "is_non_decreasing",
     "is_numeric_tensor",
     "is_strictly_increasing",
+    "set_log_device_placement",
 ]
 
 

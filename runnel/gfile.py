@@ -16,6 +16,7 @@ from typing import Any
 
 from runnel.graph import errors
 from runnel.graph.permitted_files import permitted
+from runnel.remote_files import changed_at, children, matches, remote_of
 
 
 @contextlib.contextmanager
@@ -31,20 +32,6 @@ def _text(path: Any) -> str:
     return permitted(os.fsdecode(os.fspath(path)))
 
 
-def _remote(path: str) -> Any:
-    """The file system of a path with a protocol; None for one of this machine."""
-    protocol, mark, _ = path.partition("://")
-    if not mark or protocol == "file":
-        return None
-    try:
-        import fsspec
-    except ImportError:
-        raise errors.UnimplementedError(
-            None, None, f"{path!r}: install the package fsspec to use {protocol}:// paths"
-        ) from None
-    return fsspec.filesystem(protocol)
-
-
 def _local(path: str) -> str:
     return path.removeprefix("file://")
 
@@ -53,7 +40,7 @@ def open_binary(path: Any, mode: str = "rb") -> Any:
     """The file of ``path``, opened for bytes; errors are TensorFlow's."""
     name = _text(path)
     with _translated(name):
-        remote = _remote(name)
+        remote = remote_of(name)
         return open(_local(name), mode) if remote is None else remote.open(name, mode)
 
 
@@ -189,14 +176,14 @@ class FileStatistics:
 def exists(path: Any) -> bool:
     """True when there is such a file or folder."""
     name = _text(path)
-    remote = _remote(name)
+    remote = remote_of(name)
     return remote.exists(name) if remote is not None else os.path.exists(_local(name))
 
 
 def isdir(path: Any) -> bool:
     """True when there is such a folder."""
     name = _text(path)
-    remote = _remote(name)
+    remote = remote_of(name)
     return remote.isdir(name) if remote is not None else os.path.isdir(_local(name))
 
 
@@ -204,10 +191,12 @@ def stat(path: Any) -> FileStatistics:
     """What is known of a file."""
     name = _text(path)
     with _translated(name):
-        remote = _remote(name)
+        remote = remote_of(name)
         if remote is not None:
             known = remote.info(name)
-            return FileStatistics(known.get("size") or 0, 0, known["type"] == "directory")
+            if known["type"] == "directory":
+                return FileStatistics(0, 0, True)
+            return FileStatistics(known.get("size") or 0, changed_at(remote, name), False)
         found = os.stat(_local(name))
         return FileStatistics(found.st_size, found.st_mtime_ns, os.path.isdir(_local(name)))
 
@@ -215,7 +204,7 @@ def stat(path: Any) -> FileStatistics:
 def _act(path: Any, here: Callable[[str], Any], there: Callable[[Any, str], Any]) -> Any:
     name = _text(path)
     with _translated(name):
-        remote = _remote(name)
+        remote = remote_of(name)
         return here(_local(name)) if remote is None else there(remote, name)
 
 
@@ -246,18 +235,14 @@ def rmtree(path: Any) -> None:
 
 def listdir(path: Any) -> list[str]:
     """The names in a folder."""
-    return _act(
-        path,
-        os.listdir,
-        lambda fs, name: [os.path.basename(found.rstrip("/")) for found in fs.ls(name, False)],
-    )
+    return _act(path, os.listdir, lambda fs, name: [each for each, _ in children(fs, name)])
 
 
 def glob(pattern: Any) -> list[str]:
     """The files that match a pattern, or one of several."""
     if isinstance(pattern, list | tuple):
         return [found for each in pattern for found in glob(each)]
-    return _act(pattern, lambda name: sorted(_glob.glob(name)), lambda fs, name: fs.glob(name))
+    return _act(pattern, lambda name: sorted(_glob.glob(name)), matches)
 
 
 def _require_room(target: str, overwrite: bool) -> None:
@@ -269,7 +254,7 @@ def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
     """Copies a file; one that is there is replaced only if told so."""
     source, target = _text(src), _text(dst)
     _require_room(target, overwrite)
-    if _remote(source) is None and _remote(target) is None:
+    if remote_of(source) is None and remote_of(target) is None:
         with _translated(source):
             shutil.copyfile(_local(source), _local(target))
         return
@@ -279,28 +264,66 @@ def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
 
 
 def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
-    """Gives a file or folder another name; what has that is replaced only if told so."""
+    """Gives a file or folder another name; what has that is replaced only if told so.
+
+    Between this machine and another place it is copied, and removed when all of it is there.
+    """
     source, target = _text(src), _text(dst)
     _require_room(target, overwrite)
-    _act(
-        source,
-        lambda name: os.replace(name, _local(target)),
-        lambda fs, name: fs.mv(name, target, recursive=True),
-    )
+    here, there = remote_of(source), remote_of(target)
+    with _translated(source):
+        if here is None and there is None:
+            os.replace(_local(source), _local(target))
+        elif here is there:  # fsspec has one object for each store
+            here.mv(source, target, recursive=True)
+        elif isdir(source):
+            _copy_folder(source, target)
+            rmtree(source)
+        else:
+            copy(source, target, overwrite=True)
+            remove(source)
+
+
+def _copy_folder(source: str, target: str) -> None:
+    for folder, _, files in walk(source, onerror=_raise):
+        inside = target + folder.removeprefix(source)
+        makedirs(inside)
+        for name in files:
+            copy(f"{folder}/{name}", f"{inside}/{name}", overwrite=True)
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def walk(
     top: Any, topdown: bool = True, onerror: Any = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Folders with their folders and files, from ``top`` on."""
-    name = _text(top)
-    remote = _remote(name)
-    if remote is not None:
-        for folder, folders, files in remote.walk(name):
-            yield folder, list(folders), list(files)
+    """Folders with their folders and files, from ``top`` on; with ``topdown`` the outer ones first.
+
+    Then a folder that is taken out of the list of folders is left out. ``onerror`` is called with
+    the error of a folder that cannot be listed.
+    """
+    folder = _text(top)
+    try:
+        listed: list[tuple[str, bool]] = _act(folder, _children, children)
+    except errors.OpError as error:
+        if onerror is not None:
+            onerror(error)
         return
-    for folder, folders, files in os.walk(_local(name), topdown, onerror):
-        yield folder, sorted(folders), sorted(files)
+    folders = [name for name, is_folder in listed if is_folder]
+    files = [name for name, is_folder in listed if not is_folder]
+    if topdown:
+        yield folder, folders, files
+    for name in folders:
+        yield from walk(os.path.join(folder, name), topdown, onerror)
+    if not topdown:
+        yield folder, folders, files
+
+
+def _children(folder: str) -> list[tuple[str, bool]]:
+    with os.scandir(folder) as found:
+        return sorted((each.name, each.is_dir()) for each in found)
 
 
 # tf.gfile ---------------------------------------------------------------------------------------

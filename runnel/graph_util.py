@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from runnel.graph.dtypes import as_dtype, int32
+from runnel.graph.import_graph_def import import_graph_def
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import registered_ops
+from runnel.graph.shapes import TensorShape
 from runnel.graph.tensor_proto import encode_array, make_tensor_proto
+from runnel.ops.state import read_op
 
 _VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
 
@@ -91,6 +94,8 @@ def convert_variables_to_constants(
     ]
     tensors = [_reading(sess.graph, name) for name in names]
     values = dict(zip(names, sess.run(tensors) if tensors else []))
+    denoted = _denoted_variables(graph_def, set(names))
+    dtypes = {node.name: node.attr["dtype"].type for node in graph_def.node if node.name in values}
     result = _like(graph_def)
     for node in graph_def.node:
         if node.name in values:
@@ -99,15 +104,77 @@ def convert_variables_to_constants(
             frozen.attr["dtype"].type = dtype.as_datatype_enum
             content = encode_array(values[node.name], dtype)
             frozen.attr["value"].tensor.MergeFromString(content.SerializeToString())
-        elif node.op == "ReadVariableOp" and _producer(node.input[0]) in values:
-            read = _copy(result, node, "Identity", keep=("_class",))
-            read.attr["T"].type = node.attr["dtype"].type
-        elif node.op == "ResourceGather" and _producer(node.input[0]) in values:
-            _freeze_gather(result, node)
+        elif node.name in denoted:
+            _add_value_carrier(result, node, dtypes[denoted[node.name]])
+        elif node.op in _READERS and _producer(node.input[0]) in denoted:
+            _freeze_reader(result, node, dtypes[denoted[_producer(node.input[0])]], values)
         else:
-            _check_reads_only(node, values)
+            _check_reads_only(node, denoted)
             result.node.add().CopyFrom(node)
     return result
+
+
+_CARRIERS = {
+    f"{prefix}{kind}": kind
+    for kind in ("Identity", "Enter", "Exit", "Switch", "Merge", "NextIteration")
+    for prefix in ("", "Ref")
+}
+"""Ops that hand a variable on, into and out of loops and branches; the same ops for values."""
+_READERS = {
+    "ReadVariableOp": "Identity",
+    "ResourceGather": "GatherV2",
+    "ResourceGatherNd": "GatherNd",
+    "VariableShape": "Shape",
+}
+"""Ops that read a variable by its handle; what does the same to a value."""
+
+
+def _hands_on_a_variable(node: Any) -> bool:
+    """True where ``node`` carries a handle or a reference, rather than a value."""
+    if node.op not in _CARRIERS:
+        return False
+    return node.op != _CARRIERS[node.op] or as_dtype(node.attr["T"].type).name == "resource"
+
+
+def _denoted_variables(graph_def: Any, names: set[str]) -> dict[str, str]:
+    """Maps variables of ``names``, and all that hands them on, to a variable that they denote."""
+    carriers = [node for node in graph_def.node if _hands_on_a_variable(node)]
+    consumers: dict[str, list[Any]] = {}
+    for node in carriers:
+        for text in _carried(node):
+            consumers.setdefault(_producer(text), []).append(node)
+    denoted = {name: name for name in names}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        for node in consumers.get(name, ()):
+            if node.name not in denoted:
+                denoted[node.name] = denoted[name]
+                waiting.append(node.name)
+    for node in carriers:
+        kept = [text for text in _carried(node) if _producer(text) not in denoted]
+        if node.name in denoted and kept:
+            raise ValueError(
+                f"{node.name!r} ({node.op}) hands on either the variable {denoted[node.name]!r}, "
+                f"which becomes a constant, or {_producer(kept[0])!r}, which does not: convert "
+                "both or neither."
+            )
+    return denoted
+
+
+def _carried(node: Any) -> list[str]:
+    """The inputs that a carrier hands on: all that carry data, but for the choice of a Switch."""
+    data = [text for text in node.input if not text.startswith("^")]
+    return data[:1] if _CARRIERS[node.op] == "Switch" else data
+
+
+def _add_value_carrier(result: Any, node: Any, dtype: int) -> None:
+    """Adds what hands on the value where ``node`` hands on the variable."""
+    carrier = result.node.add()
+    carrier.CopyFrom(node)
+    carrier.op = _CARRIERS[node.op]
+    carrier.attr["T"].type = dtype
+    carrier.attr.pop("_output_shapes", None)  # the handle's
 
 
 def _reading(graph: Any, name: str) -> Tensor:
@@ -116,27 +183,41 @@ def _reading(graph: Any, name: str) -> Tensor:
     if op.type != "VarHandleOp":
         return op.outputs[0]
     for consumer in op.outputs[0].consumers():
-        if consumer.type == "ReadVariableOp":
+        if consumer.type == "ReadVariableOp" and not consumer.control_inputs:
             return consumer.outputs[0]
-    raise ValueError(f"Nothing in the session's graph reads the variable {name!r}.")
+    with graph.as_default(), graph.control_dependencies(None):
+        return read_op(op.outputs[0], dtype=op.get_attr("dtype"), name=f"{name}/Read")
 
 
-def _copy(result: Any, node: Any, op_type: str, keep: Iterable[str]) -> Any:
-    copy = result.node.add(name=node.name, op=op_type, device=node.device, input=node.input)
+def _freeze_reader(result: Any, node: Any, dtype: int, constants: Collection[str]) -> None:
+    """Adds what does to the value that ``node`` does to the variable."""
+    if node.op == "ResourceGather":
+        _freeze_gather(result, node, constants)
+        return
+    reader = _copy(result, node, keep=("Tindices", "out_type", "_class"))
+    reader.attr["Tparams" if node.op == "ResourceGatherNd" else "T"].type = dtype
+
+
+def _copy(result: Any, node: Any, keep: Iterable[str]) -> Any:
+    copy = result.node.add(
+        name=node.name, op=_READERS[node.op], device=node.device, input=node.input
+    )
     for key in keep:
         if key in node.attr:
             copy.attr[key].CopyFrom(node.attr[key])
     return copy
 
 
-def _freeze_gather(result: Any, node: Any) -> None:
+def _freeze_gather(result: Any, node: Any, constants: Collection[str]) -> None:
     """A gather from a variable becomes a gather from the constant, along axis 0."""
     axis = result.node.add(name=f"{node.name}/axis", op="Const", device=node.device)
+    if _producer(node.input[0]) not in constants:  # the axis belongs to the loop of the gather
+        axis.input.append(f"^{_producer(node.input[0])}")
     axis.attr["dtype"].type = int32.as_datatype_enum
     batch_dims = node.attr["batch_dims"].i
     content = make_tensor_proto(batch_dims, int32).SerializeToString()
     axis.attr["value"].tensor.MergeFromString(content)
-    gather = _copy(result, node, "GatherV2", keep=("Tindices", "batch_dims", "_class"))
+    gather = _copy(result, node, keep=("Tindices", "batch_dims", "_class"))
     controls = gather.input[2:]
     del gather.input[2:]
     gather.input.extend([axis.name, *controls])
@@ -144,17 +225,18 @@ def _freeze_gather(result: Any, node: Any) -> None:
     gather.attr["Taxis"].type = int32.as_datatype_enum
 
 
-def _check_reads_only(node: Any, values: dict[str, Any]) -> None:
+def _check_reads_only(node: Any, denoted: Mapping[str, str]) -> None:
+    """Refuses a node that needs a converted variable itself."""
     op_def = registered_ops().get(node.op)
     if op_def is None:
         return
     for argument, text in zip(op_def.inputs, node.input):
         by_handle = argument.dtype is not None and argument.dtype.name == "resource"
-        if (argument.is_ref or by_handle) and _producer(text) in values:
+        if (argument.is_ref or by_handle) and _producer(text) in denoted:
             raise ValueError(
-                f"{node.name!r} ({node.op}) needs the variable {_producer(text)!r} itself, not "
-                "its value: the outputs of a frozen graph cannot depend on it. Choose outputs "
-                "that only read variables, or keep this one (variable_names_blacklist)."
+                f"{node.name!r} ({node.op}) needs the variable {denoted[_producer(text)]!r} "
+                "itself, not its value: the outputs of a frozen graph cannot depend on it. Choose "
+                "outputs that only read variables, or keep this one (variable_names_blacklist)."
             )
 
 
@@ -206,11 +288,19 @@ def _without(inputs: Iterable[str], spliced: dict[str, str]) -> Iterable[str]:
         yield text
 
 
+def tensor_shape_from_node_def_name(graph: Any, input_name: str) -> TensorShape:
+    """The static shape of a tensor, by the name that a node's input has: ``"x"`` or ``"x:1"``."""
+    name = input_name if ":" in input_name else f"{input_name}:0"
+    return graph.get_tensor_by_name(name.removeprefix("^")).get_shape()
+
+
 __all__ = [
     "convert_variables_to_constants",
     "extract_sub_graph",
+    "import_graph_def",
     "must_run_on_cpu",
     "remove_training_nodes",
+    "tensor_shape_from_node_def_name",
 ]
 
 

@@ -38,8 +38,9 @@ from runnel.ops.sparse.serialization import (
 )
 from runnel.ops.strings.conversions import decode_base64, encode_base64
 from runnel.records.compression import TFRecordCompressionType, TFRecordOptions
-from runnel.records.record_reader import tf_record_iterator
+from runnel.records.record_reader import tf_record_iterator, tf_record_random_reader
 from runnel.records.record_writer import TFRecordWriter
+from runnel.train.input_producers import match_filenames_once
 
 __all__ = [
     "FixedLenFeature",
@@ -70,6 +71,7 @@ __all__ = [
     "extract_jpeg_shape",
     "gfile",
     "is_jpeg",
+    "match_filenames_once",
     "matching_files",
     "parse_example",
     "parse_sequence_example",
@@ -81,6 +83,7 @@ __all__ = [
     "serialize_sparse",
     "serialize_tensor",
     "tf_record_iterator",
+    "tf_record_random_reader",
     "write_file",
     "write_graph",
 ]

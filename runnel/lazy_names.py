@@ -9,6 +9,7 @@ from __future__ import annotations
 # Modules that are TensorFlow's namespaces, or ours for users.
 NAMESPACES = (
     "app",
+    "audio",
     "collectives",
     "compat",
     "config",
@@ -39,6 +40,7 @@ NAMESPACES = (
     "profiler",
     "python",
     "python_io",
+    "quantization",
     "saved_model",
     "sets",
     "signal",
@@ -53,11 +55,14 @@ NAMESPACES = (
 
 # Functions and classes, by the module that has them.
 NAMES = {
+    "runnel.autodiff.recomputation": ("recompute_grad",),
     "runnel.data.element_structure": ("RaggedTensorSpec",),
+    "runnel.eager_function": ("py_function",),
     "runnel.logging": ("get_logger",),
     "runnel.ops.data.readers": (
         "FixedLengthRecordReader",
         "IdentityReader",
+        "LMDBReader",
         "ReaderBase",
         "TFRecordReader",
         "TextLineReader",
@@ -67,6 +72,14 @@ NAMES = {
         "self_adjoint_eig",
         "self_adjoint_eigvals",
         "svd",
+    ),
+    "runnel.ops.fake_quantization": (
+        "fake_quant_with_min_max_args",
+        "fake_quant_with_min_max_args_gradient",
+        "fake_quant_with_min_max_vars",
+        "fake_quant_with_min_max_vars_gradient",
+        "fake_quant_with_min_max_vars_per_channel",
+        "fake_quant_with_min_max_vars_per_channel_gradient",
     ),
     "runnel.ops.files": (
         "matching_files",
@@ -83,6 +96,12 @@ NAMES = {
         "extract_image_patches",
         "extract_volume_patches",
     ),
+    "runnel.ops.incomplete_functions": (
+        "betainc",
+        "igamma",
+        "igammac",
+    ),
+    "runnel.ops.hinted_matmul": ("sparse_matmul",),
     "runnel.ops.linear_algebra": (
         "cholesky",
         "matrix_determinant",
@@ -194,6 +213,15 @@ NAMES = {
         "Session",
         "register_session_run_conversion_functions",
     ),
+    "runnel.summary.summaries": ("tensor_summary",),
+    "runnel.summary.tagged_summaries": (
+        "audio_summary",
+        "histogram_summary",
+        "image_summary",
+        "merge_all_summaries",
+        "merge_summary",
+        "scalar_summary",
+    ),
     "tensorboard.compat.proto.attr_value_pb2": (
         "AttrValue",
         "NameAttrList",
@@ -234,10 +262,13 @@ FAMILIES = (
     "runnel.ops.checkpoints",
     "runnel.ops.summaries",
     "runnel.ops.gather_tree",
+    "runnel.ops.recurrent_blocks",
     "runnel.ops.ragged.ragged_variants",
+    "runnel.ops.spectral.audio",
     "runnel.ops.sparse.sets",
     "runnel.ops.strings.feature_crosses",
     "runnel.ops.strings.unicode",
+    "runnel.ops.strings.ngrams",
     "runnel.ops.strings.unicode_characters",
     *(module for module in NAMES if module.startswith("runnel.ops.")),
     "runnel.ops.data.collecting_ops",

@@ -1,11 +1,13 @@
 """``tf.lookup``: tables from keys to values."""
 
+from runnel import lookup_experimental as experimental
 from runnel.ops.lookup.initializers import (
     KeyValueTensorInitializer,
     TextFileIndex,
     TextFileInitializer,
 )
-from runnel.ops.lookup.tables import StaticHashTable, StaticVocabularyTable
+from runnel.ops.lookup.tables import StaticHashTable
+from runnel.ops.lookup.vocabulary_tables import StaticVocabularyTable
 
 __all__ = [
     "KeyValueTensorInitializer",
@@ -13,6 +15,7 @@ __all__ = [
     "StaticVocabularyTable",
     "TextFileIndex",
     "TextFileInitializer",
+    "experimental",
 ]
 
 

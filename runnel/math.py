@@ -49,6 +49,7 @@ from runnel.ops.elementwise import (
     tanh,
 )
 from runnel.ops.histogram import confusion_matrix
+from runnel.ops.incomplete_functions import betainc, igamma, igammac
 from runnel.ops.l2 import l2_normalize
 from runnel.ops.moments import zero_fraction
 from runnel.ops.reduce_functions import (
@@ -104,6 +105,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "betainc",
     "bincount",
     "ceil",
     "confusion_matrix",
@@ -126,6 +128,8 @@ __all__ = [
     "floormod",
     "greater",
     "greater_equal",
+    "igamma",
+    "igammac",
     "imag",
     "in_top_k",
     "invert_permutation",

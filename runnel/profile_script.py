@@ -21,8 +21,9 @@ from runnel.runtime.session.session import BaseSession
 
 _STAGES = 5
 """How many stages of the input are shown."""
-_TRACED_RUN = 5
-"""The run of each step that is traced: by then it is what it will be."""
+_FIRST_TRACED = 5
+"""The run of each step that is traced first; each time that there were twice as many, one is traced
+anew: at the end the trace shows the step as it has become."""
 
 
 class StepRecord:
@@ -47,6 +48,12 @@ class StepRecord:
         return ", ".join(names[:3]) + more
 
     @property
+    def is_to_be_traced(self) -> bool:
+        """Whether the next run is one to be traced."""
+        times, rest = divmod(self.runs, _FIRST_TRACED)
+        return rest == 0 and times.bit_count() == 1
+
+    @property
     def later(self) -> float:
         """The mean of the runs after the first."""
         return (self.seconds - self.first) / max(self.runs - 1, 1)
@@ -57,6 +64,8 @@ class StepRecords:
 
     def __init__(self, traces: bool) -> None:
         self._traces = traces
+        self.consuming = 0.0
+        """What those steps took that do not fill queues."""
         self._records: dict[Plan, StepRecord] = {}
         self._sessions: dict[BaseSession, list[StepRecord]] = {}
 
@@ -74,7 +83,7 @@ class StepRecords:
             sess: BaseSession, plan: Plan, feeds: list[Any], options: Any, metadata: Any
         ) -> list[Any]:
             record = records._record(sess, plan)
-            if records._traces and record.runs == _TRACED_RUN and options is metadata is None:
+            if records._traces and record.is_to_be_traced and options is metadata is None:
                 return records._traced(run, sess, record, feeds)
             start = time.perf_counter()
             try:
@@ -84,6 +93,8 @@ class StepRecords:
                 record.first = record.first or taken
                 record.seconds += taken
                 record.runs += 1
+                if not INPUT_TIMES.is_filling:
+                    records.consuming += taken
 
         def explained(sess: BaseSession) -> None:
             records._explain(sess)
@@ -107,7 +118,7 @@ class StepRecords:
 
     @staticmethod
     def _traced(run: Any, sess: BaseSession, record: StepRecord, feeds: list[Any]) -> list[Any]:
-        """A run that is traced, and counts for nothing else: it is slower."""
+        """A run that is traced, and counts for nothing else: its segments are waited for."""
         from tensorboard.compat.proto.config_pb2 import RunMetadata, RunOptions
 
         record.trace = RunMetadata()
@@ -134,14 +145,14 @@ def _show(records: StepRecords, times: InputInterval, elapsed: float, limit: int
     for step in steps:
         cells = (time_text(step.seconds), time_text(step.first), time_text(step.later))
         lines.append(f"{step.runs:>8}  " + "  ".join(f"{c:>9}" for c in cells) + f"  {step.name}")
-    lines += _input_lines(times, inside)
+    lines += _input_lines(times, records.consuming)
     for step in steps[:limit]:
         lines += ["", f"--- {step.name}", str(step.explanation or "It ran elsewhere.")]
     return "\n".join(lines)
 
 
 def _input_lines(times: InputInterval, inside: float) -> list[str]:
-    """How long steps waited for datasets, and what the stages of those took."""
+    """How long steps waited for input, and what its stages took."""
     waited, stages = times.seen()
     if not waited:
         return []

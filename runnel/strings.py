@@ -1,5 +1,6 @@
 """``tf.strings``: strings."""
 
+from runnel.ops.printing import string_format as format  # noqa: A004 (TensorFlow's name)
 from runnel.ops.string_join import string_join as join
 from runnel.ops.strings.characters import string_length as length
 from runnel.ops.strings.characters import string_lower as lower
@@ -11,6 +12,7 @@ from runnel.ops.strings.conversions import string_to_number as to_number
 from runnel.ops.strings.hash_buckets import string_to_hash_bucket as to_hash_bucket
 from runnel.ops.strings.hash_buckets import string_to_hash_bucket_fast as to_hash_bucket_fast
 from runnel.ops.strings.hash_buckets import string_to_hash_bucket_strong as to_hash_bucket_strong
+from runnel.ops.strings.ngrams import ngrams
 from runnel.ops.strings.regular_expressions import regex_full_match, regex_replace
 from runnel.ops.strings.splitting import reduce_join, unsorted_segment_join
 from runnel.ops.strings.splitting import string_bytes_split as bytes_split
@@ -27,9 +29,11 @@ from runnel.ops.strings.unicode_characters import (
 __all__ = [
     "as_string",
     "bytes_split",
+    "format",
     "join",
     "length",
     "lower",
+    "ngrams",
     "reduce_join",
     "regex_full_match",
     "regex_replace",

@@ -13,11 +13,21 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_LABEL = re.compile(r"(?P<name>[^ ]+) = (?P<op>[^(]+)\((?P<inputs>.*)\)\Z", re.DOTALL)
+_LABEL = re.compile(
+    r"(?P<name>.+?) = (?P<op>[^(]+)\((?P<inputs>.*)\)"
+    r"(?: from (?P<sender>\S+) to (?P<receiver>\S+))?\Z",
+    re.DOTALL,
+)
+_COMPILED = "XlaRun"
+_TRANSFERS = "/memcpy"
+"""How the name of a device ends to which transfers to it are written."""
 
 
 class Timeline:
     """What a step did, device by device, from ``RunMetadata.step_stats``.
+
+    A compiled segment is one event, ``XlaRun``, with the operations in it; what crosses between
+    devices is in a row of its own.
 
     Example:
         >>> options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
@@ -41,10 +51,10 @@ class Timeline:
         events: list[dict[str, Any]] = []
         ran = [_Ran(pid, stats) for pid, device in self._devices() for stats in device.node_stats]
         for pid, device in self._devices():
-            events.append(_metadata("process_name", pid, f"{device.device} Compute"))
+            events.append(_metadata("process_name", pid, _row_name(device.device)))
             _assign_lanes([one for one in ran if one.pid == pid])
         events += [one.event() for one in ran]
-        producers = {one.stats.node_name: one for one in ran}
+        producers = {name: one for one in ran for name in one.gives}
         if show_dataflow:
             events += _arrows(ran, producers)
         if show_memory:
@@ -95,26 +105,43 @@ class _Ran:
         self.end = stats.all_start_micros + stats.all_end_rel_micros
         found = _LABEL.match(stats.timeline_label)
         self.op = found["op"] if found else stats.timeline_label
-        inputs = found["inputs"] if found else ""
-        self.inputs = [text for text in inputs.split(", ") if text]
+        listed = [text for text in found["inputs"].split(", ") if text] if found else []
+        is_compiled = self.op == _COMPILED
+        self.inputs: list[str] = [] if is_compiled else listed
+        self.operations: list[str] = listed if is_compiled else []
+        self.gives = [stats.node_name, *self.operations]
+        """The names under which others take its results."""
+        self.route = (found["sender"], found["receiver"]) if found and found["sender"] else None
         self.bytes = sum(
             output.tensor_description.allocation_description.requested_bytes
             for output in stats.output
         )
 
     def sources(self, producers: dict[str, _Ran]) -> list[_Ran]:
-        """What gave the inputs; nothing for a compiled segment, which lists its operations."""
+        """What gave the inputs; nothing for a compiled segment, whose inputs are not named."""
         names = (text.removeprefix("^").partition(":")[0] for text in self.inputs)
         return [producers[name] for name in names if name in producers]
 
     def event(self) -> dict[str, Any]:
         arguments: dict[str, Any] = {"name": self.stats.node_name, "op": self.op}
         arguments |= {f"input{i}": text for i, text in enumerate(self.inputs)}
+        if self.operations:
+            arguments["operations"] = ", ".join(self.operations)
+        if self.route is not None:
+            arguments["from"], arguments["to"] = self.route
         if self.bytes:
             arguments["bytes"] = self.bytes
+        taken = sum(one.requested_bytes for one in self.stats.referenced_tensor)
+        memory = self.stats.memory_stats
+        sizes = {
+            "bytes taken": taken,
+            "bytes of variables updated": memory.persistent_memory_size,
+            "temporary bytes": memory.temp_memory_size,
+        }
+        arguments |= {name: size for name, size in sizes.items() if size}
         return {
             "ph": "X",
-            "cat": "Op",
+            "cat": "Op" if self.route is None else "Transfer",
             "name": self.op,
             "pid": self.pid,
             "tid": self.lane,
@@ -148,6 +175,12 @@ def _arrows(ran: list[_Ran], producers: dict[str, _Ran]) -> list[dict[str, Any]]
             end = {"ph": "t", "pid": one.pid, "tid": one.lane, "ts": one.begin}
             events += [shared | start, shared | end]
     return events
+
+
+def _row_name(device: str) -> str:
+    if device.endswith(_TRANSFERS):
+        return f"{device.removesuffix(_TRANSFERS)} Transfers"
+    return f"{device} Compute"
 
 
 def _metadata(name: str, pid: int, text: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -32,6 +33,10 @@ if "RUNNEL_TEST_CACHE" not in os.environ:
     for library in kept_libraries():
         os.symlink(library, os.path.join(os.environ["RUNNEL_TEST_CACHE"], library.name))
 os.environ["RUNNEL_CACHE_DIR"] = os.environ["RUNNEL_TEST_CACHE"]
+
+# A shell that runs the tests in the background has Ctrl-C ignored, also by what they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The tolerances of tests are float32's, and errors come from the step that fails. (tf32, and steps
 # that are sent ahead, have their own tests.)

@@ -155,3 +155,53 @@ def test_must_run_on_cpu(graph):
     variable = tf.Variable(1.0).op
     assert not tf.graph_util.must_run_on_cpu(variable)
     assert tf.graph_util.must_run_on_cpu(variable, pin_variables_on_cpu=True)
+
+
+# Freezing what loops and branches read --------------------------------------------------------
+
+
+def choice_of_two():
+    a = tf.Variable(1.0, name="a", use_resource=True)
+    b = tf.Variable(2.0, name="b", use_resource=True)
+    op = tf.registered_ops()
+    p = tf.placeholder(tf.bool, [], name="p")
+    chosen = [op["Switch"](v.handle, p)[side] for v, side in ((b, 0), (a, 1))]
+    handle, _ = op["Merge"](chosen, name="chosen")
+    op["ReadVariableOp"](handle, dtype=tf.float32, name="y")
+    op["AssignAddVariableOp"](handle, 1.0, name="update")
+
+
+def test_a_variable_that_data_choose(graph):
+    choice_of_two()
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        freeze = tf.graph_util.convert_variables_to_constants
+        frozen = freeze(sess, graph.as_graph_def(), ["y"])
+        with pytest.raises(ValueError, match="'chosen'.*either.*'a'.*both or neither"):
+            freeze(sess, graph.as_graph_def(), ["y"], variable_names_blacklist=["b"])
+        with pytest.raises(ValueError, match="'update'.*itself"):
+            freeze(sess, graph.as_graph_def(), ["update"])
+    assert [run_frozen(frozen, "y:0", {"p:0": p}) for p in (True, False)] == [1.0, 2.0]
+
+
+def test_a_variable_that_only_a_loop_reads(graph):
+    op = tf.registered_ops()
+    handle = op["VarHandleOp"](dtype=tf.float32, shape=[], name="v")
+    init = op["AssignVariableOp"](handle, 2.0)
+
+    def body(i, a):
+        return i + 1, a * op["ReadVariableOp"](handle, dtype=tf.float32)
+
+    tf.identity(tf.while_loop(lambda i, a: i < 3, body, (0, 1.0))[1], name="y")
+    with tf.Session() as sess:
+        sess.run(init)
+        frozen = tf.graph_util.convert_variables_to_constants(sess, graph.as_graph_def(), ["y"])
+    assert run_frozen(frozen, "y:0") == 8.0
+
+
+def test_shapes_by_the_names_of_inputs(graph):
+    tf.split(tf.placeholder(tf.float32, [4, 3]), 2, name="parts")
+    shape_of = tf.graph_util.tensor_shape_from_node_def_name
+    assert shape_of(graph, "parts:1").as_list() == [2, 3]
+    assert shape_of(graph, "parts").as_list() == [2, 3]
+    assert tf.graph_util.import_graph_def is tf.import_graph_def

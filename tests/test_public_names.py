@@ -187,7 +187,7 @@ def test_a_namespace_lists_what_is_for_users(path):
         is_namespace = (
             f"{path}.{name}" in NAMESPACES
             or path == "datasets"
-            or (name in ("experimental", "mock", "v1", "mnist"))
+            or (name in ("experimental", "mock", "optimizer", "threading", "v1", "mnist"))
             or (shared and value.__name__.removeprefix("runnel.") in NAMESPACES)
         )
         assert not isinstance(value, ModuleType) or is_namespace, name
@@ -203,14 +203,6 @@ def test_an_unknown_name_is_not_answered_with_an_internal_one(name):
     assert not proposed or proposed in dir(tf)
     assert proposed not in ("passes", "Any", "runtime", "graph")
     assert "docs/tensorflow-names.md" in text
-
-
-@pytest.mark.parametrize(
-    "name,new", [("scalar_summary", "scalar"), ("merge_all_summaries", "merge_all")]
-)
-def test_a_name_of_tensorflow_0_12_is_answered_with_the_new_one(name, new):
-    with pytest.raises(AttributeError, match=f"TensorFlow 1.0 renamed it tf.summary.{new}"):
-        getattr(tf, name)
 
 
 def test_an_unknown_part_of_contrib_is_answered_with_those_there_are():

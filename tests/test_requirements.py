@@ -1,5 +1,6 @@
 """The files in requirements/ say the same as pyproject.toml."""
 
+import re
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
@@ -61,6 +62,33 @@ def test_the_tools_check_for_the_oldest_python():
     oldest = project["project"]["requires-python"].removeprefix(">=")
     assert project["tool"]["mypy"]["python_version"] == oldest
     assert project["tool"]["ruff"]["target-version"] == f"py{oldest.replace('.', '')}"
+
+
+def _extra(name: str) -> set[str]:
+    """The packages of an extra, also those of the extras that it names."""
+    found: set[str] = set()
+    for line in _project()["project"]["optional-dependencies"][name]:
+        requirement = Requirement(line)
+        if requirement.name == "runnel":
+            found = found.union(*map(_extra, requirement.extras))
+        else:
+            found.add(canonicalize_name(requirement.name))
+    return found
+
+
+IMPORTED_AS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
+
+
+def test_make_test_installs_whatever_a_test_is_skipped_without():
+    installed = _extra("dev") | _extra("tested") | _dependencies().keys()
+    makefile = (ROOT / "Makefile").read_text()
+    assert "'.[dev]'" in makefile and "'.[tested]'" in makefile
+    needed = re.compile(r'\bimportorskip\("(\w+)|\bfind_spec\("(\w+)"\) is None')
+    for file in (ROOT / "tests").rglob("*.py"):
+        if "conformance" not in file.parts and "benchmarks" not in file.parts:
+            for module in map("".join, needed.findall(file.read_text())):
+                package = canonicalize_name(IMPORTED_AS.get(module, module))
+                assert package in installed, f"{file}: {module}"
 
 
 @pytest.mark.parametrize("name", sorted(_dependencies()))

@@ -24,7 +24,7 @@ BOUNDS = (0.0, 1.0, 4.0, math.inf)
 PROGRAM = {"steps": 1_000_000, "batch_size": 50, "learning_rate": 0.003}
 LOOK_SECONDS = 0.1
 LEASE_SECONDS = 10.0
-"""For so long bounded staleness waits for a worker that has died."""
+"""For so long those that wait for each other wait for a worker that has died."""
 
 
 @contextmanager
@@ -88,7 +88,10 @@ def elasticity(seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
         "step_seconds": STEP_SECONDS,
         "runs": [
             _elastic("async", seconds, seconds, say),
-            _elastic("bounded", seconds, seconds + LEASE_SECONDS, say),
+            *(
+                _elastic(coordination, seconds, seconds + LEASE_SECONDS, say)
+                for coordination in ("sync", "backup", "bounded")
+            ),
         ],
     }
 

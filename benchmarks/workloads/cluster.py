@@ -6,11 +6,14 @@ run as many steps as worker 0 does, at the same time.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from typing import Any
@@ -19,6 +22,7 @@ import numpy as np
 
 from benchmarks.frontends import load_frontend
 from benchmarks.workload import Workload
+from benchmarks.workloads.shared_copy import copy_seconds
 
 ROWS = 32
 WIDTH = 64
@@ -36,16 +40,26 @@ class OtherWorkers:
         """Has each run as many steps."""
         for process in self._processes:
             assert process.stdin is not None
-            process.stdin.write(f"{iterations}\n")
-            process.stdin.flush()
+            try:
+                process.stdin.write(f"{iterations}\n")
+                process.stdin.flush()
+            except BrokenPipeError:
+                raise _gone(process) from None
 
     def await_end(self) -> list[str]:
-        """Waits for them; what each has said."""
+        """Waits for them; what each has said. An error when one has ended instead."""
         said = []
         for process in self._processes:
             assert process.stdout is not None
-            said.append(process.stdout.readline())
+            line = process.stdout.readline()
+            if not line:
+                raise _gone(process)
+            said.append(line)
         return said
+
+
+def _gone(process: subprocess.Popen[str]) -> RuntimeError:
+    return RuntimeError(f"a worker has ended while it was measured: exit status {process.wait()}")
 
 
 class Cluster(OtherWorkers):
@@ -81,10 +95,22 @@ class Cluster(OtherWorkers):
 
 
 def null_step(
-    frontend: str, kind: str, servers: int = 1, workers: int = 1, megabytes: float = 0.0
+    frontend: str,
+    kind: str,
+    servers: int = 1,
+    workers: int = 1,
+    megabytes: float = 0.0,
+    transport: str = "",
 ) -> Workload:
-    """One step that moves values between workers and parameter servers, or trains a network."""
+    """One step that moves values between workers and parameter servers, or trains a network.
+
+    `transport` is "tcp" or "tls" where runnel shall do without what one machine allows.
+    """
     program = {"kind": kind, "servers": servers, "megabytes": megabytes}
+    if transport:
+        os.environ["RUNNEL_TRANSPORT"] = "tcp"
+    if transport == "tls":
+        os.environ.update(_certificate())
     cluster = Cluster(frontend, servers, workers, program)
     tf = load_frontend(frontend)
     server = tf.train.Server(tf.train.ClusterSpec(cluster.spec), "worker", 0)
@@ -97,7 +123,29 @@ def null_step(
             step()
         cluster.await_end()
 
-    return Workload(run, facts=lambda: {"right": right})
+    def facts() -> dict[str, Any]:
+        found: dict[str, Any] = {"right": right}
+        if kind == "dense":
+            found["copy_seconds"] = copy_seconds(int(megabytes * MEGA))
+        return found
+
+    return Workload(run, facts=facts)
+
+
+def _certificate() -> dict[str, str]:
+    """A certificate for this machine, as runnel's variables name it."""
+    folder = tempfile.mkdtemp(prefix="certificate-")
+    atexit.register(shutil.rmtree, folder, True)
+    key, certificate = os.path.join(folder, "task.key"), os.path.join(folder, "task.pem")
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    made += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    subprocess.run([*made, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    return {
+        "RUNNEL_TLS_CERT": certificate,
+        "RUNNEL_TLS_KEY": key,
+        "RUNNEL_TLS_CA": certificate,
+        "RUNNEL_CLUSTER_TOKEN": "benchmark",
+    }
 
 
 def _is_right(found: Any, kind: str) -> bool:
@@ -110,8 +158,7 @@ def _session_step(tf: Any, server: Any, index: int, program: dict[str, Any]) -> 
     with tf.Graph().as_default():
         init, fetches, feeds = _described(tf, index, **program)
         session = tf.Session(server.target)
-        if index == 0:
-            session.run(init)
+        session.run(init)
         step = session.make_callable(fetches, list(feeds))
         fed = list(feeds.values())
     return lambda: step(*fed)
@@ -120,10 +167,13 @@ def _session_step(tf: Any, server: Any, index: int, program: dict[str, Any]) -> 
 def _described(
     tf: Any, index: int, kind: str, servers: int, megabytes: float
 ) -> tuple[Any, Any, dict[Any, Any]]:
-    """The initialiser, what a step fetches, and what it is fed."""
+    """What this worker initialises, what a step fetches, and what it is fed.
+
+    Worker 0 initialises what is shared, before the others begin.
+    """
     if kind == "mlp":
         return _perceptron(tf, index)
-    fetches, feeds, shared = [], {}, []
+    fetches, feeds, initialised = [], {}, []
     rng = np.random.default_rng(index)
     for number in range(servers):
         with tf.device(f"/job:ps/task:{number}"):
@@ -136,7 +186,8 @@ def _described(
             variable = tf.get_variable(
                 f"shared_{number}", initializer=tf.ones(shape), use_resource=False
             )
-            shared.append(variable)
+            if index == 0:
+                initialised.append(variable)
             if kind == "rows":
                 rows = tf.placeholder(tf.int32, [ROWS])
                 feeds[rows] = rng.integers(0, shape[0], ROWS).astype(np.int32)
@@ -148,15 +199,14 @@ def _described(
                 delta = tf.get_variable(
                     f"delta_{index}_{number}", initializer=tf.fill(shape, 1e-3), use_resource=False
                 )
-                if index == 0:
-                    shared.append(delta)
+                initialised.append(delta)
                 sent = tf.identity(delta)  # a constant would not have to be sent
             else:
                 fetches.append(tf.identity(variable))
         if kind == "add":
             with tf.device(f"/job:ps/task:{number}"):
                 fetches.append(tf.assign_add(variable, sent).op)
-    return tf.group(*[variable.initializer for variable in shared]), fetches, feeds
+    return tf.group(*[variable.initializer for variable in initialised]), fetches, feeds
 
 
 def _perceptron(tf: Any, index: int) -> tuple[Any, Any, dict[Any, Any]]:
@@ -183,7 +233,8 @@ def _perceptron(tf: Any, index: int) -> tuple[Any, Any, dict[Any, Any]]:
         x: rng.normal(size=(BATCH, 784)).astype(np.float32),
         labels: rng.integers(0, 10, BATCH).astype(np.int32),
     }
-    return tf.group(*[weight.initializer for weight in weights]), [train, loss], feeds
+    init = tf.group(*[weight.initializer for weight in weights] if index == 0 else [])
+    return init, [train, loss], feeds
 
 
 def free_addresses(count: int) -> list[str]:

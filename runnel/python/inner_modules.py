@@ -63,6 +63,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "ops.distributions.normal": ("distributions",),
     "ops.embedding_ops": ("nn", "contrib.layers"),
     "ops.functional_ops": ("",),
+    "ops.gen_audio_ops": ("ops.spectral.audio",),
     "ops.gradients": ("",),
     "ops.gradients_impl": ("",),
     "ops.image_ops": ("image",),

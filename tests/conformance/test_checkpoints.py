@@ -202,3 +202,28 @@ def test_training_goes_on_with_tables_that_are_cut_otherwise(writer, tmp_path):
             found = trained_table(lib, shards, path, True, 2)
             for got, wanted in zip(found, expected, strict=True):
                 np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["qint8", "quint8", "qint16", "quint16", "qint32"])
+def test_quantized_tensors_go_both_ways(tmp_path, name):
+    for k, (one, other) in enumerate([(tf, reference), (reference, tf)]):
+        dtype, path = getattr(one, name), str(tmp_path / str(k))
+        save, restore = (lib.raw_ops if lib is reference else None for lib in (one, other))
+        with one.Graph().as_default(), one.Session() as sess:
+            values = one.bitcast(one.constant([1, 2, 100], getattr(one, name[1:])), dtype)
+            arguments = {"tensor_names": ["x"], "shape_and_slices": [""], "tensors": [values]}
+            if save is not None:
+                sess.run(save.SaveV2(prefix=path, **arguments))
+            else:
+                sess.run(tf.registered_ops()["SaveV2"](path, *arguments.values()))
+        with other.Graph().as_default(), other.Session() as sess:
+            kind = getattr(other, name)
+            if restore is not None:
+                (found,) = restore.RestoreV2(
+                    prefix=path, tensor_names=["x"], shape_and_slices=[""], dtypes=[kind]
+                )
+            else:
+                (found,) = tf.registered_ops()["RestoreV2"](path, ["x"], [""], dtypes=[kind])
+            assert found.dtype == kind
+            plain = sess.run(other.bitcast(found, getattr(other, name[1:])))
+        assert plain.tolist() == [1, 2, 100]

@@ -122,6 +122,16 @@ def test_polygamma_and_zeta():
     compare(lambda tf, a: tf.math.lbeta(a), POSITIVE, rtol=1e-9)
 
 
+def test_incomplete_gamma_and_beta_functions():
+    a = np.array([[0.3, 1.0, 4.5, 20.0]])
+    x = np.array([[0.2], [2.0], [19.0]])
+    compare(lambda tf, a, x: [tf.igamma(a, x), tf.igammac(a, x)], a, x, rtol=1e-6, atol=1e-9)
+    single = a.astype(np.float32), x.astype(np.float32)
+    compare(lambda tf, a, x: [tf.math.igamma(a, x)], *single, rtol=2e-4, atol=1e-5)
+    b, y = np.full([4], 2.5), np.array([0.1, 0.5, 0.75, 0.99])
+    compare(lambda tf, y: tf.betainc(a[0], b, y), y, rtol=1e-9)
+
+
 COMPLEX = [
     *("exp", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh"),
     *("cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "sqrt", "rsqrt", "square", "sign"),

@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
+from tests.conformance.same_fetches import assert_same_fetches
 from tests.conformance.same_program import compare_graphs
 from tests.conformance.side_by_side import compare
 
@@ -239,3 +240,23 @@ def test_graphs():
         _ = [tf.matrix_inverse(x), tf.cholesky(x, name="factor"), tf.matrix_determinant(x)]
 
     compare_graphs(program)
+
+
+@pytest.mark.parametrize("turn_a", [False, True])
+@pytest.mark.parametrize("turn_b", [False, True])
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+def test_products_with_hints_of_zeros(turn_a, turn_b, kind):
+    def build(tf):
+        rng = np.random.default_rng(0)
+        a = tf.cast(
+            tf.constant(rng.integers(-3, 4, (4, 3) if turn_a else (3, 4)), tf.float32), kind
+        )
+        b = tf.cast(
+            tf.constant(rng.integers(-3, 4, (5, 4) if turn_b else (4, 5)), tf.float32), kind
+        )
+        product = tf.sparse_matmul(a, b, turn_a, turn_b, a_is_sparse=True)
+        assert product.shape.as_list() == [3, 5]
+        gradients = tf.gradients(product * product, [a, b])
+        return [product, *[tf.cast(g, tf.float32) for g in gradients]]
+
+    assert_same_fetches(build)

@@ -155,3 +155,42 @@ def test_default_attributes_are_stripped_as_tensorflow_strips_them():
             }
 
     assert left(tf) == left(reference)
+
+
+@pytest.mark.parametrize("one,other", [(tf, reference), (reference, tf)], ids=["out", "in"])
+def test_a_scope_that_takes_from_outside_is_bound_anew(one, other):
+    with one.Graph().as_default():
+        outside = one.constant([1.0, 2.0], name="outside")
+        with one.name_scope("part"):
+            one.add(outside, one.placeholder(one.float32, [2], name="x"), name="y")
+        meta_graph = one.train.export_meta_graph(export_scope="part")
+    names = [v.decode() for v in meta_graph.collection_def["unbound_inputs"].bytes_list.value]
+    assert names == ["$unbound_inputs_outside"]
+    content = other.MetaGraphDef.FromString(meta_graph.SerializeToString())
+    with other.Graph().as_default() as graph, other.Session() as sess:
+        with pytest.raises(ValueError, match="unbound inputs"):
+            other.train.import_meta_graph(content)
+        bound = {names[0]: other.constant([10.0, 20.0])}
+        other.train.import_meta_graph(content, input_map=bound)
+        found = sess.run(graph.get_tensor_by_name("y:0"), {"x:0": [1.0, 1.0]})
+    assert found.tolist() == [11.0, 21.0]
+
+
+def test_sparse_signatures_are_exchanged(tmp_path):
+    for k, (one, other) in enumerate([(tf, reference), (reference, tf)]):
+        folder = str(tmp_path / str(k))
+        with one.Graph().as_default(), one.Session() as sess:
+            given = one.sparse_placeholder(one.float32, name="given")
+            doubled = one.SparseTensor(given.indices, given.values * 2.0, given.dense_shape)
+            one.saved_model.simple_save(sess, folder, {"x": given}, {"y": doubled})
+        with other.Graph().as_default() as graph, other.Session() as sess:
+            model = other.saved_model.load(sess, ["serve"], folder)
+            signature = model.signature_def["serving_default"]
+            x, y = (
+                other.saved_model.get_tensor_from_tensor_info(info, graph)
+                for info in (signature.inputs["x"], signature.outputs["y"])
+            )
+            fed = other.SparseTensorValue([[0, 1], [1, 2]], [1.0, 5.0], [2, 3])
+            found = sess.run(y, {x: fed})
+        assert found.values.tolist() == [2.0, 10.0]
+        assert np.asarray(found.indices).tolist() == [[0, 1], [1, 2]]

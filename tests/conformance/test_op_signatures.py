@@ -16,6 +16,7 @@ OWN = {
     "ResourceAccumulatorNumDropped",
     *("SerializeQueue", "DeserializeQueue"),  # checkpoints of TensorFlow's have no queues
     *("SerializeReader", "DeserializeReader"),  # nor readers
+    "ComputationBarrier",  # TensorFlow keeps what tf.recompute_grad computes again
     "CopyToDeviceDataset",  # TensorFlow's is a generator of calls to another device
     "GatherTree",  # TensorFlow 1.15 has it, in its contrib
     "PythonGeneratorDataset",  # TensorFlow's has graph functions around Python's

@@ -128,3 +128,100 @@ def test_messages_travel(make):
     assert str(ours) == str(theirs)
     assert type(ours).FromString(theirs.SerializeToString()) == ours
     assert type(theirs).FromString(ours.SerializeToString()) == theirs
+
+
+SMALL = [RNG.bytes(n) for n in (0, 5, 100, 300)] * 6
+
+
+@pytest.mark.parametrize("kind", ["ZLIB", "GZIP"])
+@pytest.mark.parametrize("mode", [None, zlib.Z_PARTIAL_FLUSH, zlib.Z_SYNC_FLUSH, zlib.Z_FULL_FLUSH])
+@pytest.mark.parametrize("buffer", [None, 250, 1000])
+def test_what_is_flushed_when_decides_what_can_be_read_of_an_open_file(
+    tmp_path, kind, mode, buffer
+):
+    """What TensorFlow can read of a file that its writer has not closed is what it can of ours."""
+    readable = []
+    for tf in (runnel, reference):
+        options = tf.python_io.TFRecordOptions(kind, flush_mode=mode, input_buffer_size=buffer)
+        writer = tf.python_io.TFRecordWriter(str(tmp_path / tf.__name__), options)
+        for record in SMALL:
+            writer.write(record)
+        writer.flush()
+        content = (tmp_path / tf.__name__).read_bytes()
+        stream = zlib.decompressobj(31 if kind == "GZIP" else 15)
+        readable.append(stream.decompress(content))
+        writer.close()
+        assert read(runnel, tmp_path / tf.__name__, kind) == SMALL
+        assert read(reference, tmp_path / tf.__name__, kind) == SMALL
+    assert readable[0] == readable[1]
+    assert len(readable[0]) == sum(len(record) + 16 for record in SMALL)
+
+
+@pytest.mark.parametrize("mode", [zlib.Z_SYNC_FLUSH, zlib.Z_FULL_FLUSH])
+def test_flushes_stand_where_tensorflow_has_them(tmp_path, mode):
+    """Full blocks end with an empty stored one, which leaves its mark in the file."""
+    marks = []
+    for tf in (runnel, reference):
+        options = tf.python_io.TFRecordOptions("ZLIB", flush_mode=mode, input_buffer_size=250)
+        with tf.python_io.TFRecordWriter(str(tmp_path / tf.__name__), options) as writer:
+            for record in SMALL:
+                writer.write(record)
+        marks.append((tmp_path / tf.__name__).read_bytes().count(b"\x00\x00\xff\xff"))
+    assert marks[0] == marks[1] > 0
+
+
+def test_records_are_read_by_their_offsets_as_tensorflow_does(tmp_path):
+    from tensorflow.python.lib.io.tf_record import tf_record_random_reader
+
+    path = str(tmp_path / "file")
+    write(runnel, path, None)
+    with runnel.python_io.tf_record_random_reader(path) as ours:
+        theirs = tf_record_random_reader(path)
+        offsets = [0]
+        for record in RECORDS:
+            found = ours.read(offsets[-1])
+            assert found == theirs.read(offsets[-1]) == (record, found[1])
+            offsets.append(found[1])
+        for number in (3, 0, 2, 1):
+            assert ours.read(offsets[number]) == theirs.read(offsets[number])
+        for reader in (ours, theirs):
+            with pytest.raises(IndexError):
+                reader.read(offsets[-1])
+        with pytest.raises(runnel.errors.DataLossError, match="record at 3"):
+            ours.read(3)
+
+
+@pytest.mark.parametrize("where", ["length", "length checksum", "data", "data checksum"])
+def test_single_damaged_records_are_left_out_if_asked_for(tmp_path, where, caplog):
+    path = tmp_path / "file"
+    records = [b"record %d " % i * 5 for i in range(20)]
+    starts = []
+    with runnel.python_io.TFRecordWriter(path) as writer:
+        at = 0
+        for record in records:
+            starts.append(at)
+            at += len(record) + 16
+            writer.write(record)
+    content = bytearray(path.read_bytes())
+    behind = {
+        "length": 1,
+        "length checksum": 9,
+        "data": 20,
+        "data checksum": 12 + len(records[3]) + 1,
+    }
+    content[starts[3] + behind[where]] ^= 0x10
+    content[starts[9] + behind["data"]] ^= 0x10
+    path.write_bytes(content)
+    with pytest.raises(runnel.errors.DataLossError):
+        list(runnel.python_io.tf_record_iterator(path))
+    found = list(runnel.python_io.tf_record_iterator(path, skip_damaged=True))
+    assert found == [record for i, record in enumerate(records) if i not in (3, 9)]
+    assert sum("left out" in line.getMessage() for line in caplog.records) == 2
+
+
+def test_a_cut_file_gives_what_is_whole(tmp_path):
+    path = tmp_path / "file"
+    write(runnel, path, None)
+    path.write_bytes(path.read_bytes()[:-3])
+    found = list(runnel.python_io.tf_record_iterator(path, skip_damaged=True))
+    assert found == RECORDS[:-1]

@@ -45,3 +45,8 @@ def test_means_of_segments():
         ]
 
     compare(build, DATA)
+
+
+@pytest.mark.parametrize("repeats", [[0, 0], [2, 0], 0])
+def test_what_is_repeated_may_vanish(repeats):
+    assert_same_fetches(lambda tf: tf.repeat(tf.constant([3, 4]), repeats))

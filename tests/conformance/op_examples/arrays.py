@@ -103,6 +103,12 @@ EXAMPLES |= {
     "MatrixDiagV3": call([1.0, 2.0], 1, -1, -1, 0.0),
     "MatrixDiagPartV3": call(MATRIX, [-1, 1], 0.0),
     "MatrixSetDiagV3": call(MATRIX, [8.0, 9.0], 1),
+    "MatrixDiagV2": [
+        call([1.0, 2.0], 1, -1, -1, 0.0),
+        call([[1.0, 2.0], [3.0, 4.0]], [0, 1], 2, 3, 9.0),
+    ],
+    "MatrixDiagPartV2": call(MATRIX, [-1, 1], 7.0),
+    "MatrixSetDiagV2": call(MATRIX, [8.0, 9.0], 1),
     "MatrixBandPart": call(MATRIX, np.int64(0), np.int64(1)),
     "XlaDynamicUpdateSlice": call(MATRIX, [[9.0]], [1, 1]),
     "HistogramFixedWidth": call([1.0, 2.0], [0.0, 5.0], 5),

@@ -37,7 +37,7 @@ EXAMPLES |= {
     name: call(POSITIVE, [1.5, 2.0, 3.0, 4.0])
     for name in (
         *("Pow", "Xdivy", "Xlogy", "Xlog1py", "SqrtGrad", "RsqrtGrad", "Zeta", "Polygamma"),
-        *("Igamma", "Igammac"),
+        *("Igamma", "Igammac", "IgammaGradA"),
     )
 }
 EXAMPLES |= {

@@ -19,3 +19,28 @@ EXAMPLES |= {
     "IRFFT2D": call(COMPLEX, [4, 10]),
     "IRFFT3D": call(COMPLEX, [3, 4, 9]),
 }
+
+SOUND = RNG.uniform(-1.2, 1.2, size=(700, 2)).astype(np.float32)
+SPECTROGRAM = (RNG.normal(size=(2, 5, 129)) ** 2).astype(np.float32)
+NUMBERS = (32767 * np.clip(SOUND[:300], -1, 1)).astype("<i2")
+WAV = b"".join(
+    [
+        *(b"RIFF", np.uint32(36 + NUMBERS.nbytes).tobytes(), b"WAVEfmt ", np.uint32(16).tobytes()),
+        np.array([1, 2], "<u2").tobytes() + np.array([8000, 32000], "<u4").tobytes(),
+        np.array([4, 16], "<u2").tobytes() + b"data" + np.uint32(NUMBERS.nbytes).tobytes(),
+        NUMBERS.tobytes(),
+    ]
+)
+EXAMPLES |= {
+    "EncodeWav": call(SOUND, 16000),
+    "DecodeWav": [
+        call(WAV),
+        call(WAV, desired_channels=1, desired_samples=100),
+        call(WAV, desired_channels=2, desired_samples=400),
+    ],
+    "AudioSpectrogram": [
+        call(SOUND, window_size=100, stride=40, magnitude_squared=True),
+        call(SOUND, window_size=64, stride=64),
+    ],
+    "Mfcc": [call(SPECTROGRAM, 16000), call(SPECTROGRAM, 8000, dct_coefficient_count=20)],
+}

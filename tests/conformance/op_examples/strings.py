@@ -37,6 +37,16 @@ EXAMPLES = {
         call(WORDS, b""),
         call(WORDS, b",", skip_empty=False),
     ],
+    "StringNGrams": call(
+        texts(b"a", b"b", b"c", b"d"),
+        np.array([0, 3, 3, 4], np.int64),
+        separator="-",
+        ngram_widths=[2, 1],
+        left_pad="<",
+        right_pad=">",
+        pad_width=1,
+        preserve_short_sequences=False,
+    ),
     "StringSplitV2": [
         call(WORDS, b""),
         call(WORDS, b","),

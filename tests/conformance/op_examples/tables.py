@@ -48,6 +48,24 @@ def mutable(op_type: str) -> Example:
     return example
 
 
+def of_vectors(op_type: str) -> Example:
+    rows = np.arange(4, dtype=np.int64).reshape(2, 2)
+
+    def example(b: Builder) -> Steps:
+        if op_type == "MutableDenseHashTableV2":
+            keys, ends = np.array([3, 4], np.int64), (np.int64(-1), np.int64(-2))
+            size = {"value_shape": [2], "initial_num_buckets": 8}
+            table = b.one(op_type, *ends, value_dtype=INT64, **size)
+        else:
+            keys, table = KEYS, b.one(op_type, value_shape=[2], **KINDS)
+        put = b.op("LookupTableInsertV2", table, keys, rows)
+        found = b.op("LookupTableFindV2", table, keys[::-1], np.array([7, 8], np.int64))
+        count = b.op("LookupTableSizeV2", table)
+        return [found, put, found, count]
+
+    return example
+
+
 def from_file(op_type: str) -> Example:
     def example(b: Builder) -> Steps:
         with tempfile.NamedTemporaryFile(delete=False) as file:
@@ -71,6 +89,8 @@ EXAMPLES: dict[str, Any] = {
     "LookupTableFindV2": static,
     "LookupTableSizeV2": static,
     "MutableHashTableV2": mutable,
+    "MutableHashTableOfTensorsV2": of_vectors,
+    "MutableDenseHashTableV2": of_vectors,
     "LookupTableInsertV2": mutable,
     "LookupTableRemoveV2": mutable,
     "LookupTableExportV2": mutable,
