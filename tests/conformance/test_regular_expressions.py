@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import runnel
 
@@ -96,3 +98,97 @@ def test_both_refuse(pattern):
     for tf in (runnel, reference):
         with pytest.raises((tf.errors.InvalidArgumentError, ValueError)):
             matched(tf, pattern)
+
+
+_PIECES = st.sampled_from(
+    [
+        *(
+            "a",
+            "b",
+            "ab",
+            "ä",
+            "Γ",
+            ".",
+            r"\C",
+            "[a-c]",
+            "[^a]",
+            "[äb]",
+            r"\d",
+            r"\w",
+            r"\W",
+            r"\s",
+        ),
+        *("^", "$", r"\b", r"\B", r"\A", r"\z", r"\p{Greek}", r"\P{Greek}", r"\p{Lu}", r"\p{Han}"),
+        *(
+            r"[\p{Cyrillic}\p{Nd}]",
+            r"\x{e4}",
+            r"\n",
+            "[[:^alpha:]]",
+            "(?i)",
+            "(?s)",
+            "(?U)",
+            "|",
+            "",
+        ),
+    ]
+)
+_EXPRESSIONS = st.recursive(
+    _PIECES,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=4).map("".join),
+        inner.map("({})".format),
+        inner.map("(?:{})".format),
+        inner.map("(?P<name>{})".format),
+        st.builds("{}|{}".format, inner, inner),
+        st.builds("(?:{}){}".format, inner, st.sampled_from(["*", "+", "?", "*?", "+?", "??"])),
+        st.builds(
+            "({}){}".format, inner, st.sampled_from(["{2}", "{1,3}", "{0,}", "{,2}", "{1001}"])
+        ),
+    ),
+    max_leaves=8,
+)
+_BYTES = st.lists(
+    st.sampled_from(
+        [
+            *(b"a", b"b", b"c", b"A", b"ab", b" ", b"\n", b"7", b"_", "ä".encode(), "Ä".encode()),
+            *("Γ".encode(), "日".encode(), "ж".encode(), "😀".encode(), b"\0"),
+            *(b"\xff", b"\xc3", b"\xe3\x81", b"\xed\xa0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80"),
+        ]
+    ),
+    max_size=8,
+).map(b"".join)
+_REWRITES = st.lists(st.sampled_from(["<", ">", r"\0", r"\1", r"\\", "ä"]), max_size=3).map("".join)
+
+
+def _outcome(tf, texts, pattern, rewrite):
+    """What comes of a pattern: which texts match, and what they become; or that it is refused."""
+    with tf.Graph().as_default(), tf.Session() as sess:
+        texts, pattern = tf.constant(texts), tf.constant(pattern)
+        fetches = [
+            tf.strings.regex_full_match(texts, pattern),
+            tf.strings.regex_replace(texts, pattern, rewrite),
+            tf.strings.regex_replace(texts, pattern, rewrite, replace_global=False),
+        ]
+        try:
+            return [found.tolist() for found in sess.run(fetches)]
+        except tf.errors.InvalidArgumentError:
+            return "refused"
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(_BYTES, min_size=1, max_size=6), _EXPRESSIONS, _REWRITES)
+def test_whatever_is_written_means_the_same(texts, pattern, rewrite):
+    # Every pattern has a group for the rewrite to name: without one TensorFlow changes nothing.
+    pattern = f"(){pattern}"
+    assert _outcome(runnel, texts, pattern, rewrite) == _outcome(reference, texts, pattern, rewrite)
+
+
+@pytest.mark.parametrize("pattern", ["(", r"\p{Foo}", "a{1001}", "(?:a{1000}){1000}", "a**"])
+def test_a_refusal_gives_the_same_reason(pattern):
+    reasons = []
+    for tf in (runnel, reference):
+        with pytest.raises(tf.errors.InvalidArgumentError) as refused:
+            matched(tf, pattern)
+        reasons.append(refused.value.message)
+    reason = reasons[1].partition("error: ")[2].splitlines()[0].partition(" [")[0]
+    assert f"Invalid pattern: {pattern}, error: {reason}" in reasons[0]

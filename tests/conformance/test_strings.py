@@ -45,6 +45,8 @@ PROGRAMS = {
     "numbers": lambda tf: [
         tf.string_to_number(["1", "2.5"]),
         tf.string_to_number(["1", "-2"], tf.int64),
+        tf.string_to_number([" 0" + "0" * 5000 + "12 ", "-007"], tf.int64),
+        tf.string_to_number(["1.", " .5 ", "-1.5e+3", "2e3", "0." + "3" * 5000], tf.float64),
         tf.as_string([1.5, 1e20]),
         tf.as_string([1, 2]),
         tf.as_string(3.14159, precision=3),
@@ -71,6 +73,8 @@ def test_the_values_are_the_same(name):
 
 REFUSED = {
     "no number": lambda tf: tf.string_to_number(["x"]),
+    "no number behind many digits": lambda tf: tf.string_to_number(["1" * 100_000 + "x"]),
+    "an integer of many digits": lambda tf: tf.string_to_number(["1" * 5000], tf.int64),
     "number and more": lambda tf: tf.string_to_number(["1 2"], tf.int32),
     "hexadecimal": lambda tf: tf.string_to_number(["1_000"], tf.int32),
     "beyond the string": lambda tf: tf.substr(["abc"], 4, 1),

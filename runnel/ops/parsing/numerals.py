@@ -9,18 +9,24 @@ import numpy as np
 
 from runnel.graph.dtypes import DType
 
-_INTEGER = re.compile(rb"\s*[+-]?\d+\s*")
+# The texts come with the data: where no number can be, there must be one way only to see that.
+_INTEGER = re.compile(rb"\s*([+-]?)(\d+)\s*")
 _FLOAT = re.compile(
-    rb"\s*[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|infinity|nan)\s*", re.IGNORECASE
+    rb"\s*[+-]?(\d+(\.\d*)?([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|infinity|nan)\s*",
+    re.IGNORECASE,
 )
 
 
 def number_of(text: bytes, dtype: DType) -> Any:
     """The number that ``text`` is, or None where it is none of ``dtype``."""
     if dtype.is_integer:
-        if _INTEGER.fullmatch(text) is None:
+        found = _INTEGER.fullmatch(text)
+        if found is None:
             return None
-        value = int(text)
+        digits = found[2].lstrip(b"0") or b"0"
+        if len(digits) > 20:  # more than any type has; Python refuses to read thousands
+            return None
+        value = int(found[1] + digits)
         low, high = dtype.limits
         return value if low <= value <= high else None
     if _FLOAT.fullmatch(text) is None:

@@ -1,23 +1,17 @@
-"""Regular expressions in RE2's syntax, matched by Python's ``re``.
-
-RE2 takes time in proportion to the text. Python's ``re`` tries one way after the other: a pattern
-with a repetition inside of a repetition that can match the same text in many ways, like ``(a+)+b``,
-takes time exponential in the text where it does not match, and nothing can stop it meanwhile.
-"""
+"""Regular expressions, matched by RE2 as TensorFlow does it: in time proportional to the text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from runnel.graph.errors import InvalidArgumentError
+from runnel.graph.errors import InvalidArgumentError, UnimplementedError
 from runnel.graph.operation import Tensor
 from runnel.graph.shape_inference import unchanged
-from runnel.ops.strings.re2_syntax import in_python
 from runnel.ops.strings.texts import each, encoded, string_op
 
 replace_op = string_op(
@@ -40,78 +34,119 @@ for _op in (replace_op, static_replace_op, full_match_op, static_full_match_op):
     _op.shape(unchanged)
 
 
-@lru_cache(256)
+@cache
+def _engine() -> tuple[Any, Any]:
+    """The package ``re2`` and the options to compile patterns with."""
+    try:
+        import re2
+    except ImportError:
+        raise UnimplementedError(
+            None, None, "Regular expressions need RE2: `pip install google-re2`"
+        ) from None
+    options = re2.Options()
+    options.log_errors = False  # they are raised
+    return re2, options
+
+
 def compiled(pattern: bytes) -> Any:
     """The pattern, ready to match texts of UTF-8."""
+    re2, options = _engine()
     try:
-        return re.compile(in_python(pattern.decode("utf-8", "surrogateescape")), re.ASCII)
-    except (re.error, OverflowError) as error:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        (reason,) = error.args
         raise InvalidArgumentError(
-            None, None, f"Invalid pattern: {pattern[:200]!r}, error: {error}"
+            None,
+            None,
+            f"Invalid pattern: {_shown(pattern[:200])}, error: {_shown(reason)}. The syntax is "
+            "RE2's: it has no back references and cannot look ahead or behind",
         ) from None
+
+
+def _shown(text: bytes) -> str:
+    return text.decode("utf-8", "backslashreplace")
+
+
+class _Rewrite:
+    r"""What a match is replaced by: text in which ``\0`` to ``\9`` stand for groups."""
+
+    def __init__(self, rewrite: bytes, expression: Any) -> None:
+        parts = re.split(rb"\\([\d\\])", rewrite)
+        if any(b"\\" in part for part in parts[::2]):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Invalid rewrite {rewrite!r}: after a backslash comes a digit or another",
+            )
+        self._parts: list[bytes | int] = [
+            int(part) if i % 2 and part != b"\\" else part for i, part in enumerate(parts)
+        ]
+        largest = max((part for part in self._parts if isinstance(part, int)), default=0)
+        if largest > expression.groups:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"The rewrite {rewrite!r} names group {largest}, but the pattern has "
+                f"{expression.groups}",
+            )
+
+    def of(self, match: Any) -> bytes:
+        return b"".join(
+            (match.group(part) or b"") if isinstance(part, int) else part for part in self._parts
+        )
 
 
 def _replaced(texts: Any, pattern: bytes, rewrite: bytes, everywhere: bool) -> np.ndarray:
     expression = compiled(pattern)
-    parts = re.split(r"\\(\d|\\)", rewrite.decode("utf-8", "surrogateescape"))
-    if any("\\" in part for part in parts[::2]):
-        raise InvalidArgumentError(
-            None,
-            None,
-            f"Invalid rewrite {rewrite!r}: after a backslash comes a digit or another",
-        )
-    groups = [int(part) for part in parts[1::2] if part != "\\"]
-    if max(groups, default=0) > expression.groups:
-        raise InvalidArgumentError(
-            None,
-            None,
-            f"The rewrite {rewrite!r} names group {max(groups)}, but the pattern has "
-            f"{expression.groups}",
-        )
+    replacement = _Rewrite(rewrite, expression)
 
-    def replacement(match: Any) -> str:
-        named = [
-            part if i % 2 == 0 else ("\\" if part == "\\" else match.group(int(part)) or "")
-            for i, part in enumerate(parts)
-        ]
-        return "".join(named)
+    def first(text: bytes) -> bytes:
+        match = expression.search(text)
+        if match is None:
+            return text
+        return text[: match.start()] + replacement.of(match) + text[match.end() :]
 
-    def one(text: bytes) -> bytes:
-        decoded = text.decode("utf-8", "surrogateescape")
-        if everywhere:
-            changed = "".join(_replaced_everywhere(expression, decoded, replacement))
-        else:
-            changed = expression.sub(replacement, decoded, 1)
-        return changed.encode("utf-8", "surrogateescape")
+    def every(text: bytes) -> bytes:
+        return b"".join(_replaced_everywhere(expression, text, replacement))
 
-    return each(one, texts)
+    return each(every if everywhere else first, texts)
 
 
-def _replaced_everywhere(
-    expression: Any, text: str, replacement: Callable[[Any], str]
-) -> Iterator[str]:
+def _replaced_everywhere(expression: Any, text: bytes, replacement: _Rewrite) -> Iterator[bytes]:
     """The parts of ``text`` with each match replaced.
 
-    As in RE2, but not in Python, an empty match right behind another is none.
+    As RE2 has it, and neither Python nor ``re2.sub``: an empty match right behind another is
+    none, and the search goes on behind the next character, not the next byte.
     """
     place, last = 0, -1
     while place <= len(text) and (found := expression.search(text, place)) is not None:
         begin, end = found.span()
         yield text[place:begin]
+        place = end
         if begin == end == last:
-            yield text[begin : begin + 1]
-            place = begin + 1
+            place += _character_length(text, begin)
+            yield text[begin:place]
+            place = max(place, begin + 1)
         else:
-            yield replacement(found)
-            place = last = end
+            yield replacement.of(found)
+            last = end
     yield text[place:]
+
+
+def _character_length(text: bytes, place: int) -> int:
+    """How many bytes the character at ``place`` has: 1 where it is not UTF-8, 0 at the end."""
+    for length in range(1, 5):
+        try:
+            text[place : place + length].decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            continue
+        return min(length, len(text) - place)
+    return 1
 
 
 def _matched(texts: Any, pattern: bytes) -> np.ndarray:
     match = compiled(pattern).fullmatch
-    return each(
-        lambda text: match(text.decode("utf-8", "surrogateescape")) is not None, texts, np.bool_
-    )
+    return each(lambda text: match(text) is not None, texts, np.bool_)
 
 
 @replace_op.kernel
@@ -143,8 +178,9 @@ def regex_replace(
 ) -> Tensor:
     """Strings with each match of ``pattern``, or the first, replaced by ``rewrite``.
 
-    In ``rewrite`` a backslash and a digit stand for a group of the match. The syntax is RE2's. A
-    repetition of a repetition, like ``(a+)+b``, can take very long: write ``a+b``.
+    In ``rewrite`` a backslash and a digit stand for a group of the match; TensorFlow leaves texts
+    as they are where there is no such group, this raises an ``InvalidArgumentError``. The syntax
+    is RE2's.
 
     Example:
         >>> tf.strings.regex_replace("a-b-c", "-", "+")  # "a+b+c"
