@@ -13,6 +13,7 @@ _MODULES = {
     "inspect": "runnel.inspect_checkpoint",
     "kubernetes": "runnel.launch_commands",
     "profile": "runnel.profile_script",
+    "run": "runnel.run_script",
     "server": "runnel.cluster_commands",
     "up": "runnel.launch_commands",
 }

@@ -14,6 +14,7 @@ NAMESPACES = (
     "compat",
     "config",
     "contrib",
+    "core",
     "data",
     "datasets",
     "debug",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import runpy
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 import click
 
 from runnel.pipelines.watching import INPUT_TIMES, InputInterval
+from runnel.run_script import run_program
 from runnel.runtime.report.explain_step import StepExplanation, explain_step
 from runnel.runtime.report.tier_reason import time_text
 from runnel.runtime.schedule.plan import StepPlan
@@ -184,22 +183,18 @@ def _write_timelines(records: StepRecords, folder: Path) -> None:
 def profile(top: int, timeline: Path | None, script: str, arguments: tuple[str, ...]) -> None:
     """Run SCRIPT with its ARGUMENTS; then show which steps took how long, and how they ran."""
     records = StepRecords(traces=timeline is not None)
-    before = sys.argv, sys.path[:]
-    sys.argv = [script, *arguments]
-    sys.path.insert(0, str(Path(script).resolve().parent))
     INPUT_TIMES.watch()
     times = InputInterval()
     start = time.perf_counter()
     code: Any = 0
     try:
         with records.recording():
-            runpy.run_path(script, run_name="__main__")
+            run_program(script, arguments)
     except SystemExit as end:
         code = end.code
     finally:
         elapsed = time.perf_counter() - start
         INPUT_TIMES.leave()
-        sys.argv, sys.path[:] = before
         click.echo(_show(records, times, elapsed, top), err=True)
         if timeline is not None:
             _write_timelines(records, timeline)

@@ -193,6 +193,55 @@ def test_a_program_that_fails_is_profiled_all_the_same(tmp_path):
     assert isinstance(found.exception, ZeroDivisionError) and "run 2 times" in found.output
 
 
+UNCHANGED = """
+import sys
+import tensorflow as tf
+import tensorflow.contrib.slim as slim
+from tensorflow.contrib.layers.python.layers import initializers
+from tensorflow.core.framework import graph_pb2
+from tensorflow.python.framework import ops
+import runnel
+
+assert tf is runnel and tf.__spec__.name == "runnel"
+assert slim is runnel.contrib.slim and ops is runnel.python.framework.ops
+assert isinstance(tf.get_default_graph().as_graph_def(), graph_pb2.GraphDef)
+with tf.Session() as sess:
+    print(sess.run(tf.constant(2) * 21), sys.argv, __name__)
+try:
+    import tensorflow.lite
+except ModuleNotFoundError as error:
+    print(error)
+sys.exit(5)
+"""
+
+
+@pytest.mark.parametrize("is_module", [False, True])
+def test_a_program_of_tensorflow_runs_as_it_stands(tmp_path, is_module):
+    (tmp_path / "program.py").write_text(UNCHANGED)
+    what = ["-m", "program"] if is_module else ["program.py"]
+    found = subprocess.run(
+        [sys.executable, "-m", "runnel", "run", *what, "--steps", "3"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+    )
+    assert found.returncode == 5, found.stderr
+    first, second = found.stdout.splitlines()
+    assert first.startswith("42 [") and first.endswith("program.py', '--steps', '3'] __main__")
+    assert "nothing for the module tensorflow.lite" in second
+
+
+def test_tensorflows_name_is_runnels_only_while_a_program_runs(tmp_path):
+    (tmp_path / "program.py").write_text("import tensorflow.nn\n")
+    before = set(sys.modules), sys.meta_path[-1]
+    assert _run("run", str(tmp_path / "program.py")).exit_code == 0
+    assert not any(name.startswith("tensorflow") for name in set(sys.modules) - before[0])
+    missing = _run("run", str(tmp_path / "other.py"))
+    assert missing.exit_code == 2 and "-m runs a module" in missing.output
+
+
 def test_a_command_loads_what_it_needs_itself():
     program = (
         "import sys\n"
@@ -209,6 +258,16 @@ def test_a_command_loads_what_it_needs_itself():
 
 def test_help_names_every_command():
     shown = _run("--help").output
-    for name in ("board", "cache", "cluster", "inspect", "kubernetes", "profile", "server", "up"):
+    for name in (
+        "board",
+        "cache",
+        "cluster",
+        "inspect",
+        "kubernetes",
+        "profile",
+        "run",
+        "server",
+        "up",
+    ):
         assert f"\n  {name} " in shown
     assert _run("upp").exit_code == 2

@@ -6,12 +6,13 @@ import importlib
 import re
 import subprocess
 import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.python import inner_modules
+from runnel.inner_modules import finder
 
 NAMES = {
     "client.device_lib": "list_local_devices",
@@ -84,10 +85,82 @@ def test_a_name_that_is_not_there_says_where_the_names_are():
         importlib.import_module("runnel.python.ops.nothing")
 
 
-def test_every_namespace_of_the_table_exists():
-    for namespaces in inner_modules._MODULES.values():
-        for where in namespaces:
-            assert inner_modules._found(where, "__name__")
+def test_every_inner_module_has_a_namespace():
+    for name in finder.MODULES:
+        assert importlib.import_module(f"runnel.{name}").__all__, name
+
+
+CONTRIBUTED = {
+    "contrib.crf.python.ops.crf": "crf_log_likelihood",
+    "contrib.framework.python.ops": "add_arg_scope",
+    "contrib.framework.python.ops.variables": "get_or_create_global_step",
+    "contrib.layers.python.layers": "batch_norm",
+    "contrib.layers.python.layers.initializers": "xavier_initializer",
+    "contrib.layers.python.layers.layers": "fully_connected",
+    "contrib.layers.python.layers.regularizers": "apply_regularization",
+    "contrib.layers.python.layers.utils": "n_positive_integers",
+    "contrib.learn.python.learn.datasets.mnist": "read_data_sets",
+    "contrib.legacy_seq2seq.python.ops.seq2seq": "sequence_loss_by_example",
+    "contrib.rnn.core_rnn_cell": "BasicLSTMCell",
+    "contrib.rnn.python.ops.core_rnn_cell_impl": "GRUCell",
+    "contrib.rnn.python.ops.rnn": "static_rnn",
+    "contrib.seq2seq.python.ops.attention_wrapper": "AttentionWrapper",
+    "contrib.seq2seq.python.ops.helper": "TrainingHelper",
+    "contrib.tpu.python.tpu.tpu_estimator": "TPUEstimator",
+    "contrib.training.python.training.hparam": "HParams",
+    "core.example.example_pb2": "SequenceExample",
+    "core.framework.graph_pb2": "GraphDef",
+    "core.framework.summary_pb2": "HistogramProto",
+    "core.protobuf.config_pb2": "ConfigProto",
+    "core.util.event_pb2": "Event",
+}
+
+
+@pytest.mark.parametrize(("module", "name"), CONTRIBUTED.items())
+def test_a_module_inside_contrib_or_core_has_its_names(module, name):
+    assert getattr(importlib.import_module(f"runnel.{module}"), name) is not None
+
+
+def test_an_inner_module_gives_all_its_names():
+    names: dict[str, object] = {}
+    exec("from runnel.contrib.rnn.python.ops.rnn_cell import *", names)
+    assert names["LSTMCell"] is tf.nn.rnn_cell.LSTMCell
+
+
+def test_a_cell_of_a_programs_own_is_a_linear_map():
+    linear = importlib.import_module("runnel.contrib.rnn.python.ops.core_rnn_cell")._linear
+    x, h = np.float32([[1, 2]]), np.float32([[3]])
+    with tf.variable_scope("cell"):
+        y = linear([x, h], 4, True, tf.constant_initializer(0.5), tf.ones_initializer())
+    assert [v.name for v in tf.trainable_variables()] == ["cell/kernel:0", "cell/bias:0"]
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        np.testing.assert_array_equal(sess.run(y), np.full((1, 4), 6.5))
+    with pytest.raises(ValueError, match="must be specified"):
+        linear([], 4, True)
+
+
+def test_functions_are_inspected_as_python_2_did():
+    inspection = importlib.import_module("runnel.python.util.tf_inspect")
+
+    def model(features, labels, mode=None, *more, params=3, **rest): ...
+
+    spec = inspection.getargspec(model)
+    assert spec == (["features", "labels", "mode"], "more", "rest", (None,))
+    assert inspection.isfunction(model)
+    fn_args = importlib.import_module("runnel.python.util.function_utils").fn_args
+    assert fn_args(model) == ("features", "labels", "mode", "params")
+    assert fn_args("".encode) == ("encoding", "errors")
+
+
+def test_a_library_shows_the_names_that_it_lists(monkeypatch):
+    library = ModuleType("library", "A library.\n\n@@listed\n")
+    library.__dict__.update(listed=1, allowed=2, hidden=3, _own=4)
+    monkeypatch.setitem(sys.modules, "library", library)
+    all_util = importlib.import_module("runnel.python.util.all_util")
+    assert all_util.make_all("library") == ["listed"]
+    all_util.remove_undocumented("library", ["allowed"])
+    assert {"listed", "allowed", "_own"} <= set(vars(library)) and not hasattr(library, "hidden")
 
 
 def test_compat():

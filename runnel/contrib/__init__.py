@@ -4,6 +4,10 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
+from runnel.inner_modules import finder as _finder
+
+_finder.install()
+
 
 def __getattr__(name: str) -> Any:
     """Modules are loaded when they are first used."""

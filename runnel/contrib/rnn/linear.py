@@ -13,12 +13,20 @@ from runnel.variables.get_variable import get_variable
 from runnel.variables.initializers import Zeros
 
 
-def linear(values: Sequence[Any], size: int, use_bias: bool = True) -> Any:
+def linear(
+    values: Sequence[Any],
+    size: int,
+    use_bias: bool = True,
+    bias_initializer: Any = None,
+    kernel_initializer: Any = None,
+) -> Any:
     """The values, joined, times ``kernel`` plus ``bias``, variables of the current scope."""
     joined = concat(values, 1) if len(values) > 1 else values[0]
     dtype, depth = joined.dtype.base_dtype, require_depth(joined.shape)
-    product = matmul(joined, get_variable("kernel", [depth, size], dtype=dtype))
+    kernel = get_variable("kernel", [depth, size], dtype=dtype, initializer=kernel_initializer)
+    product = matmul(joined, kernel)
     if not use_bias:
         return product
-    bias = get_variable("bias", [size], dtype=dtype, initializer=Zeros(dtype=dtype))
+    start = bias_initializer or Zeros(dtype=dtype)
+    bias = get_variable("bias", [size], dtype=dtype, initializer=start)
     return bias_add(product, bias)

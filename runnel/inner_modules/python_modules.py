@@ -1,24 +1,18 @@
-"""The modules inside ``tensorflow.python``, each with the namespaces whose names it has."""
+"""The modules inside ``tensorflow.python``, each with the namespaces that have its names."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any
-
-# Where the names of a module are; the first that has one answers. "" is tf itself.
 _ARRAYS = ("", "math", "linalg", "nn")
 _TRAINING = ("train", "summary", "")
-_MODULES: dict[str, tuple[str, ...]] = {
+
+MODULES: dict[str, tuple[str, ...]] = {
     "client.device_lib": ("python.local_devices",),
     "client.session": ("",),
     "client.timeline": ("timeline",),
     "debug": ("debug",),
+    "eager.context": ("",),
     "estimator": ("estimator",),
+    "estimator.util": ("python.inspection",),
     "estimator.inputs": ("estimator.inputs",),
     "feature_column.feature_column": ("feature_column",),
     "feature_column.feature_column_lib": ("feature_column",),
@@ -45,6 +39,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "layers.normalization": ("layers",),
     "layers.pooling": ("layers",),
     "layers.utils": ("contrib.layers.utils",),
+    "lib.io.file_io": ("gfile",),
     "lib.io.python_io": ("python_io",),
     "lib.io.tf_record": ("python_io",),
     "ops.array_grad": _ARRAYS,
@@ -52,8 +47,8 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "ops.candidate_sampling_ops": ("nn", "random"),
     "ops.check_ops": ("", "debugging"),
     "ops.clip_ops": ("",),
-    "ops.control_flow_ops": ("", "train"),
     "ops.confusion_matrix": ("",),
+    "ops.control_flow_ops": ("", "train"),
     "ops.ctc_ops": ("nn",),
     "ops.custom_gradient": ("",),
     "ops.data_flow_ops": ("", "queue"),
@@ -63,7 +58,10 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "ops.distributions.normal": ("distributions",),
     "ops.embedding_ops": ("nn", "contrib.layers"),
     "ops.functional_ops": ("",),
+    "ops.gen_array_ops": _ARRAYS,
     "ops.gen_audio_ops": ("ops.spectral.audio",),
+    "ops.gen_math_ops": _ARRAYS,
+    "ops.gen_nn_ops": ("nn", ""),
     "ops.gradients": ("",),
     "ops.gradients_impl": ("",),
     "ops.image_ops": ("image",),
@@ -76,6 +74,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "ops.losses.losses": ("losses",),
     "ops.losses.losses_impl": ("losses",),
     "ops.losses.util": ("losses",),
+    "ops.map_fn": ("",),
     "ops.math_ops": ("", "math", "linalg"),
     "ops.metrics": ("metrics",),
     "ops.metrics_impl": ("metrics",),
@@ -87,8 +86,8 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "ops.random_ops": ("", "random"),
     "ops.resource_variable_ops": ("", "python.variables"),
     "ops.rnn": ("nn", "contrib.rnn"),
-    "ops.rnn_cell": ("nn.rnn_cell", "contrib.rnn"),
-    "ops.rnn_cell_impl": ("nn.rnn_cell", "contrib.rnn"),
+    "ops.rnn_cell": ("nn.rnn_cell", "contrib.rnn", "contrib.rnn.core_linear"),
+    "ops.rnn_cell_impl": ("nn.rnn_cell", "contrib.rnn", "contrib.rnn.core_linear"),
     "ops.script_ops": ("",),
     "ops.seq2seq": ("contrib.legacy_seq2seq",),
     "ops.sparse_ops": ("", "sparse"),
@@ -108,6 +107,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "platform.tf_logging": ("logging",),
     "profiler.model_analyzer": ("profiler",),
     "profiler.option_builder": ("profiler",),
+    "pywrap_tensorflow": ("train",),
     "saved_model.builder": ("saved_model",),
     "saved_model.loader": ("saved_model",),
     "saved_model.main_op": ("saved_model.main_op",),
@@ -116,11 +116,18 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "saved_model.tag_constants": ("saved_model.tag_constants",),
     "saved_model.utils": ("saved_model.utils",),
     "summary.summary": ("summary",),
+    "summary.summary_iterator": _TRAINING,
+    "summary.writer.writer": ("summary",),
+    "training.adadelta": _TRAINING,
+    "training.adagrad": _TRAINING,
     "training.adam": _TRAINING,
     "training.basic_session_run_hooks": _TRAINING,
     "training.checkpoint_management": _TRAINING,
     "training.checkpoint_utils": _TRAINING,
     "training.coordinator": _TRAINING,
+    "training.device_setter": _TRAINING,
+    "training.evaluation": ("contrib.training", *_TRAINING),
+    "training.ftrl": _TRAINING,
     "training.gradient_descent": _TRAINING,
     "training.input": _TRAINING,
     "training.learning_rate_decay": _TRAINING,
@@ -141,69 +148,11 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "training.sync_replicas_optimizer": _TRAINING,
     "training.training": _TRAINING,
     "training.training_util": _TRAINING,
+    "util.all_util": ("python.module_names",),
     "util.compat": ("compat",),
     "util.nest": ("nest", "python.structures"),
+    "util.function_utils": ("python.inspection",),
+    "util.tf_contextlib": ("python.contexts",),
+    "util.tf_inspect": ("python.inspection",),
 }
-
-
-def _found(where: str, name: str) -> Any:
-    """The value of ``name`` in a namespace; AttributeError where it has none."""
-    found: Any = import_module("runnel")
-    for part in where.split(".") if where else ():
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            found = import_module(f"{found.__name__}.{part}")
-    return getattr(found, name)
-
-
-def _inside(fullname: str) -> str:
-    """The name of a module inside ``runnel.python``, under whatever name runnel is imported."""
-    root, _, inside = fullname.partition(".python.")
-    package = sys.modules.get(root)
-    return inside if getattr(package, "__name__", None) == "runnel" else ""
-
-
-class InnerModules(MetaPathFinder, Loader):
-    """Makes the modules of the table, and the packages that they are in, when they are imported."""
-
-    def __init__(self) -> None:
-        parts = [name.split(".") for name in _MODULES]
-        self._packages = {".".join(p[:n]) for p in parts for n in range(1, len(p) + 1)}
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if _inside(fullname) not in self._packages:
-            return None
-        return ModuleSpec(fullname, self, is_package=True)
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return None
-
-    def exec_module(self, module: ModuleType) -> None:
-        inside = _inside(module.__name__)
-        namespaces = _MODULES.get(inside, ())
-
-        def find(name: str) -> Any:
-            if not name.startswith("__"):
-                if f"{inside}.{name}" in self._packages:
-                    return import_module(f"{module.__name__}.{name}")
-                for where in namespaces:
-                    try:
-                        return _found(where, name)
-                    except (AttributeError, ModuleNotFoundError):
-                        continue
-            raise AttributeError(
-                f"runnel has nothing for {name!r} of TensorFlow's inner module "
-                f"tensorflow.python.{inside}; docs/tensorflow-names.md lists the public names"
-            )
-
-        module.__doc__ = f"TensorFlow's ``python.{inside}``, answered from public names."
-        module.__dict__["__getattr__"] = find
-
-
-def install() -> None:
-    """Has Python find the modules."""
-    if not any(isinstance(finder, InnerModules) for finder in sys.meta_path):
-        sys.meta_path.append(InnerModules())
+"""The first namespace that has a name answers; ``""`` is ``tf`` itself."""

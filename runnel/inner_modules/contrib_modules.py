@@ -1,0 +1,104 @@
+"""The modules inside the packages of ``tensorflow.contrib``, and who has their names."""
+
+from __future__ import annotations
+
+_INSIDE = {
+    "crf": {"python.ops": "crf"},
+    "cudnn_rnn": {"python.layers": "cudnn_rnn", "python.ops": "cudnn_rnn_ops"},
+    "data": {"python.ops": "batching error_ops grouping interleave_ops readers scan_ops sliding"},
+    "distributions": {
+        "python.ops": "distribution_util independent mvn_diag onehot_categorical",
+    },
+    "framework": {
+        "python.framework": "checkpoint_utils tensor_util",
+        "python.ops": "arg_scope variables ops",
+    },
+    "image": {"python.ops": "image_ops dense_image_warp distort_image_ops"},
+    "integrate": {"python.ops": "odes"},
+    "layers": {
+        "python.layers": (
+            "embedding_ops feature_column initializers layers normalization optimizers "
+            "regularizers summaries utils"
+        ),
+    },
+    "learn": {
+        "python.learn": "datasets preprocessing",
+        "python.learn.datasets": "base mnist",
+        "python.learn.estimators": "model_fn run_config",
+        "python.learn.preprocessing": "text",
+    },
+    "legacy_seq2seq": {"python.ops": "seq2seq"},
+    "lookup": {"": "lookup_ops"},
+    "losses": {"python.losses": "loss_ops", "python.metric_learning": "metric_loss_ops"},
+    "metrics": {"python.ops": "metric_ops"},
+    "opt": {
+        "python.training": (
+            "adamax external_optimizer lars_optimizer lazy_adam_optimizer moving_average_optimizer "
+            "multitask_optimizer_wrapper nadam_optimizer variable_clipping_optimizer "
+            "weight_decay_optimizers"
+        ),
+    },
+    "rnn": {
+        "": "core_rnn_cell",
+        "python.ops": (
+            "core_rnn core_rnn_cell core_rnn_cell_impl fused_rnn_cell gru_ops lstm_ops rnn rnn_cell"
+        ),
+    },
+    "seq2seq": {
+        "python.ops": (
+            "attention_wrapper basic_decoder beam_search_decoder beam_search_ops decoder helper "
+            "loss"
+        ),
+    },
+    "signal": {
+        "python.ops": "mel_ops mfcc_ops reconstruction_ops shape_ops spectral_ops window_ops"
+    },
+    "slim": {
+        "python.slim": "evaluation learning model_analyzer queues summaries",
+        "python.slim.data": (
+            "data_decoder data_provider dataset dataset_data_provider parallel_reader "
+            "prefetch_queue tfexample_decoder"
+        ),
+    },
+    "tpu": {
+        "python.tpu": "tpu_config tpu_estimator tpu_function tpu_optimizer",
+    },
+    "training": {
+        "python.training": (
+            "bucket_ops device_setter evaluation hparam resample sampling_ops "
+            "sequence_queueing_state_saver training"
+        ),
+    },
+}
+"""For each package, the modules of its folders."""
+
+_ALSO = {
+    "contrib.layers": ("layers", "feature_column"),
+    "contrib.learn": ("contrib.learn.datasets.mnist", "contrib.learn.preprocessing"),
+    "contrib.losses": ("contrib.losses.metric_learning",),
+    "contrib.rnn": ("contrib.rnn.core_linear", "nn.rnn_cell", "nn"),
+    "contrib.slim": ("contrib.slim.data",),
+    "contrib.training": ("train",),
+}
+"""Where else the names of a package's modules are: TensorFlow's import what they build on."""
+
+
+def _modules() -> dict[str, tuple[str, ...]]:
+    found = {}
+    for package, folders in _INSIDE.items():
+        public = f"contrib.{package}"
+        for folder, names in folders.items():
+            for name in names.split():
+                namespaces = (public, *_ALSO.get(public, ()))
+                if folder:  # a module of runnel's may have the same name
+                    found[f"{package}.{folder}.{name}"] = (f"{public}.{name}", *namespaces)
+                else:
+                    found[f"{package}.{name}"] = namespaces
+    # A folder of layers has the names of its modules too.
+    found["layers.python.layers"] = ("contrib.layers",)
+    found["framework.python.ops"] = ("contrib.framework",)
+    return found
+
+
+MODULES: dict[str, tuple[str, ...]] = _modules()
+"""The namespaces that are asked for a module's names, in turn."""
