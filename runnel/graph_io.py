@@ -8,6 +8,7 @@ from typing import Any
 
 from runnel.checkpoint.whole_file import write_whole
 from runnel.graph.graph import Graph
+from runnel.graph.serialized_message import FEWER_CONSTANTS, serialized_message
 
 
 def write_graph(
@@ -33,7 +34,7 @@ def write_graph(
 
         content = text_format.MessageToString(graph_def).encode()
     else:
-        content = graph_def.SerializeToString()
+        content = serialized_message(graph_def, "The GraphDef", FEWER_CONSTANTS)
     path = Path(logdir) / name
     write_whole(path, content)
     return str(path)

@@ -9,6 +9,7 @@ from runnel.graph.dtypes import as_dtype, int32
 from runnel.graph.import_graph_def import import_graph_def
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import registered_ops
+from runnel.graph.serialized_message import require_size
 from runnel.graph.shapes import TensorShape
 from runnel.graph.tensor_proto import encode_array, make_tensor_proto
 from runnel.ops.state import read_op
@@ -94,6 +95,12 @@ def convert_variables_to_constants(
     ]
     tensors = [_reading(sess.graph, name) for name in names]
     values = dict(zip(names, sess.run(tensors) if tensors else []))
+    require_size(
+        sum(value.nbytes for value in values.values()),
+        "The graph with the values of its variables",
+        "Leave the largest out by variable_names_blacklist, or write a SavedModel, which has them "
+        "in a checkpoint.",
+    )
     denoted = _denoted_variables(graph_def, set(names))
     dtypes = {node.name: node.attr["dtype"].type for node in graph_def.node if node.name in values}
     result = _like(graph_def)

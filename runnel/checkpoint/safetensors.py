@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from runnel.checkpoint.checksum import byte_chunks
 from runnel.checkpoint.element_bytes import stored_problem
 from runnel.checkpoint.tensor_slice import TensorSlice
 from runnel.checkpoint.whole_file import appearing, sync_folder
@@ -154,14 +155,12 @@ class SafetensorsReader:
     def tensor(self, name: str) -> np.ndarray:
         """The tensor ``name``."""
         dtype, shape, begin = self._entry(name)
-        count = prod(shape)
+        found = np.empty(shape, np.dtype(dtype.np_dtype).newbyteorder("<"))
         with open(self._path, "rb") as file:
             file.seek(self._begin + begin)
-            content = file.read(count * dtype.size)
-        if len(content) != count * dtype.size:
-            raise self._damaged(f"{name!r} is cut off")
-        stored = np.dtype(dtype.np_dtype).newbyteorder("<")
-        found = np.frombuffer(bytearray(content), stored).reshape(shape)
+            for piece in byte_chunks(found):
+                if file.readinto(piece.data) != len(piece):
+                    raise self._damaged(f"{name!r} is cut off")
         return found.astype(dtype.np_dtype, copy=False)
 
     def slice(self, name: str, part: TensorSlice) -> np.ndarray:

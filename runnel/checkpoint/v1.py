@@ -23,7 +23,10 @@ from runnel.checkpoint.tensor_slice import TensorSlice, assembled
 from runnel.checkpoint.whole_file import appearing, make_folder, sync_folder
 from runnel.graph.dtypes import DType, as_dtype
 from runnel.graph.errors import DataLossError, InvalidArgumentError, NotFoundError
+from runnel.graph.serialized_message import require_size, serialized_message
 from runnel.graph.tensor_proto import decode_array, encode_values
+
+_SECOND_FORMAT = "Save it with write_version=tf.train.SaverDef.V2, which has no such limit."
 
 
 class V1Writer:
@@ -64,12 +67,14 @@ class V1Writer:
             for size in shape:
                 meta.shape.dim.add(size=size)
         part.as_proto(meta.slice.add())
+        what = f"The tensor {name!r} in this format of checkpoints"
+        require_size(array.nbytes, what, _SECOND_FORMAT)
         saved = message("SavedTensorSlices")()
         saved.data.name = name
         part.as_proto(saved.data.slice)
         saved.data.data.CopyFrom(encode_values(array, dtype))
         saved.data.data.ClearField("tensor_shape")
-        self._slices[slice_key(name, part)] = saved.SerializeToString()
+        self._slices[slice_key(name, part)] = serialized_message(saved, what, _SECOND_FORMAT)
 
     def _finish(self) -> None:
         described = message("SavedTensorSlices")()

@@ -83,7 +83,9 @@ def _check_size(operations: list[Operation]) -> None:
         largest = max(constants, key=lambda op: op.attrs["value"].nbytes)
         raise ValueError(
             f"The graph's constants take {total} bytes, but a GraphDef cannot be larger than "
-            f"2 GiB. The largest is {largest.name!r}; keep large values in variables, or feed them."
+            f"2 GiB. The largest is {largest.name!r}, made at "
+            f"{largest.creation_site()[-1].splitlines()[0]}; keep large "
+            "values in variables, or feed them."
         )
 
 

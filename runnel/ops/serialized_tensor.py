@@ -12,6 +12,7 @@ from runnel.graph.dtypes import as_dtype
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import register_op
+from runnel.graph.serialized_message import require_size, serialized_message
 from runnel.graph.shape_inference import scalar, unchanged, unknown
 from runnel.graph.tensor_proto import make_ndarray
 
@@ -43,6 +44,9 @@ parse_tensor_op.shape(unknown)
 decode_json_example_op.shape(unchanged)
 
 
+_SMALLER = "Serialize it in slices, or save it in a checkpoint."
+
+
 def serialized(array: np.ndarray, dtype: Any, raw_strings: bool = False) -> bytes:
     """An array as a serialized ``TensorProto``, its elements as raw bytes.
 
@@ -61,8 +65,9 @@ def serialized(array: np.ndarray, dtype: Any, raw_strings: bool = False) -> byte
         else:
             proto.string_val.extend(texts)
     else:
+        require_size(array.nbytes, "A serialized tensor", _SMALLER)
         proto.tensor_content = np.ascontiguousarray(array).tobytes()
-    return proto.SerializeToString()
+    return serialized_message(proto, "A serialized tensor", _SMALLER)
 
 
 def parsed(content: bytes, dtype: Any) -> np.ndarray:

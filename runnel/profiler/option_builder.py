@@ -6,8 +6,6 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from runnel.graph.errors import UnimplementedError
-
 _EVERYTHING: dict[str, Any] = {
     "max_depth": 10000,
     "min_bytes": 0,
@@ -186,10 +184,5 @@ class ProfileOptionBuilder:
         return self._with(output=f"timeline:outfile={timeline_file}")
 
     def with_pprof_output(self, pprof_file: Any) -> ProfileOptionBuilder:
-        """There is no output for pprof."""
-        raise UnimplementedError(
-            None,
-            None,
-            "Profiles are not written for pprof; with_timeline_output writes a file for Chrome's "
-            "tracing and Perfetto",
-        )
+        """Writes a profile by lines of code (``cmd="code"``) to a file for pprof."""
+        return self._with(output=f"pprof:outfile={pprof_file}")

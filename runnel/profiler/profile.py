@@ -12,6 +12,7 @@ from runnel.profiler.group_tree import by_code, by_type
 from runnel.profiler.measured import measured
 from runnel.profiler.node_tree import by_graph, by_scope
 from runnel.profiler.option_builder import ProfileOptionBuilder
+from runnel.profiler.pprof import write_pprof
 from runnel.timeline import Timeline
 
 
@@ -45,6 +46,13 @@ def make_profile(
     """A profile from several traced steps."""
     chosen = ProfileOptionBuilder().build() | (options or {})
     operations = measured(graph, traces, op_log)
+    kind, _, rest = chosen["output"].partition(":")
+    if kind == "pprof":
+        if cmd != "code":
+            raise ValueError(
+                f"Only a profile by lines of code (cmd='code') is written for pprof, not {cmd!r}"
+            )
+        write_pprof(Path(rest.removeprefix("outfile=")), graph, operations, chosen)
     if cmd == "scope":
         found = by_scope(operations, chosen)
     elif cmd == "graph":

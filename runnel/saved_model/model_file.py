@@ -9,6 +9,7 @@ from typing import Any
 
 from runnel.checkpoint.whole_file import write_whole
 from runnel.graph.message_types import INT64, MESSAGE, MessageTypes, many, one
+from runnel.graph.serialized_message import FEWER_CONSTANTS, serialized_message
 from runnel.saved_model.constants import SAVED_MODEL_FILENAME_PB, SAVED_MODEL_FILENAME_PBTXT
 
 _TYPES = MessageTypes(
@@ -73,5 +74,5 @@ def write_saved_model(folder: Path, saved_model: Any, as_text: bool) -> Path:
         write_whole(path, content.encode())
         return path
     path = folder / SAVED_MODEL_FILENAME_PB
-    write_whole(path, saved_model.SerializeToString(deterministic=True))
+    write_whole(path, serialized_message(saved_model, "The SavedModel", FEWER_CONSTANTS))
     return path

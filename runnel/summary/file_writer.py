@@ -11,6 +11,7 @@ from typing import Any
 
 from runnel.events.event_file_writer import EventFileWriter
 from runnel.graph.graph import Graph, get_default_graph
+from runnel.graph.serialized_message import FEWER_CONSTANTS, serialized_message
 
 # By session: the writers of its folders, so that all FileWriters of both share a file.
 _of_sessions: weakref.WeakKeyDictionary[Any, dict[str, EventFileWriter]]
@@ -98,7 +99,8 @@ class FileWriter:
         if graph is not None and graph_def is not None:
             raise ValueError("Please pass only graph, or graph_def (deprecated), but not both.")
         described = _graph_def_of(graph if graph is not None else graph_def)
-        self._add(_event(graph_def=described.SerializeToString()), global_step)
+        content = serialized_message(described, "The GraphDef", FEWER_CONSTANTS)
+        self._add(_event(graph_def=content), global_step)
 
     def add_meta_graph(self, meta_graph_def: Any, global_step: Any = None) -> None:
         """Adds a ``MetaGraphDef``."""
@@ -108,7 +110,8 @@ class FileWriter:
             raise TypeError(
                 f"meta_graph_def must be type MetaGraphDef, saw type: {type(meta_graph_def)}"
             )
-        self._add(_event(meta_graph_def=meta_graph_def.SerializeToString()), global_step)
+        content = serialized_message(meta_graph_def, "The MetaGraphDef", FEWER_CONSTANTS)
+        self._add(_event(meta_graph_def=content), global_step)
 
     def _add_meta_graph_of(self, graph: Any) -> None:
         from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef

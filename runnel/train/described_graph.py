@@ -7,6 +7,7 @@ from typing import Any
 
 from runnel.checkpoint.whole_file import write_whole
 from runnel.graph.graph import Graph
+from runnel.graph.serialized_message import FEWER_CONSTANTS, serialized_message
 
 _MOST_KEPT = 64 << 20
 """A description of more bytes, which has large constants, is made anew for each checkpoint."""
@@ -42,6 +43,7 @@ class DescribedGraph:
     def _describe(self) -> bytes:
         from runnel.train.meta_graph import export_meta_graph
 
-        return export_meta_graph(
+        described = export_meta_graph(
             graph=self._graph, saver_def=self._saver_def, strip_default_attrs=self._strips
-        ).SerializeToString()
+        )
+        return serialized_message(described, "The MetaGraphDef", FEWER_CONSTANTS)

@@ -12,6 +12,7 @@ from runnel.graph.collections import GraphKeys
 from runnel.graph.graph import Graph, get_default_graph
 from runnel.graph.graph_def import strip_default_attributes
 from runnel.graph.import_graph_def import import_graph_def
+from runnel.graph.serialized_message import FEWER_CONSTANTS, serialized_message
 from runnel.train.collection_def import add_collections, read_collections
 from runnel.train.queue_checkpoints import SavedQueues
 from runnel.train.reading_order import add_reading_order
@@ -162,7 +163,7 @@ def write_meta_graph(filename: Any, found: Any, as_text: bool = False) -> None:
 
         content = text_format.MessageToString(found).encode()
     else:
-        content = found.SerializeToString()
+        content = serialized_message(found, "The MetaGraphDef", FEWER_CONSTANTS)
     write_whole(path, content)
 
 

@@ -22,7 +22,7 @@ def is_reference(value: Any) -> bool:
     return isinstance(value, Tensor) and value.dtype.is_ref_dtype
 
 
-class _VariableSaveable(SaveableObject):
+class VariableSaveable(SaveableObject):
     """A variable, or the reference that denotes one."""
 
     def __init__(self, variable: Any, slice_spec: str, name: str) -> None:
@@ -56,7 +56,7 @@ def _parts(name: str, variables: Iterable[Variable]) -> list[SaveableObject]:
         part = variable._get_save_slice_info()
         if part is None:
             raise ValueError(f"The parts of {name!r} must be slices; {variable.name} is not one.")
-        found.append(_VariableSaveable(variable, part.spec, name))
+        found.append(VariableSaveable(variable, part.spec, name))
     return found
 
 
@@ -68,11 +68,11 @@ def saveables_of(name: str, value: Any) -> list[SaveableObject]:
         return _parts(name, value)
     if isinstance(value, Variable):
         part = value._get_save_slice_info()
-        return [_VariableSaveable(value, part.spec if part is not None else "", name)]
+        return [VariableSaveable(value, part.spec if part is not None else "", name)]
     if isinstance(value, list | tuple):
         return _parts(name, value)
     if is_reference(value):
-        return [_VariableSaveable(value, "", name)]
+        return [VariableSaveable(value, "", name)]
     raise TypeError(
         f"{name!r}: only variables can be saved, not {value!r} ({type(value).__name__})"
     )

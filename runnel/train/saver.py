@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from runnel.checkpoint.reading import checkpoint_exists
-from runnel.checkpoint.saveable_object import SaveableObject
 from runnel.checkpoint.streams_file import read_streams, write_streams
 from runnel.graph import errors
 from runnel.graph.operation import Operation, Tensor
@@ -28,7 +27,7 @@ from runnel.train.described_graph import DescribedGraph
 from runnel.train.queue_checkpoints import input_at_rest
 from runnel.train.restored_tensors import RestoredTensor, restored_by, restored_within
 from runnel.train.saveable import all_saveables, default_saveables
-from runnel.train.saver_graph import V1, V2, SaverGraph
+from runnel.train.saver_builder import V1, V2, BaseSaverBuilder, BulkSaverBuilder, saves_by_itself
 
 logger = logging.getLogger("runnel")
 
@@ -42,9 +41,10 @@ class Saver:
     a file for each device. The newest ``max_to_keep`` checkpoints are kept (0 or None: all), and
     one every ``keep_checkpoint_every_n_hours`` for ever. ``restore_sequentially`` restores one
     variable after the other. ``saver_def`` makes a Saver for operations that are in the graph
-    already. With ``defer_build`` they are added when :meth:`build` is called. ``allow_empty``
-    makes a graph without variables no error. ``pad_step_number`` writes steps with eight digits;
-    ``save_relative_paths`` lets a folder of checkpoints be moved.
+    already. ``builder`` makes them, where a program wants others than these (a subclass of
+    ``BaseSaverBuilder``). With ``defer_build`` they are added when :meth:`build` is called.
+    ``allow_empty`` makes a graph without variables no error. ``pad_step_number`` writes steps with
+    eight digits; ``save_relative_paths`` lets a folder of checkpoints be moved.
 
     Example:
         >>> saver = tf.train.Saver(max_to_keep=3)
@@ -62,7 +62,7 @@ class Saver:
         name: str | None = None,
         restore_sequentially: bool = False,
         saver_def: Any = None,
-        builder: Any = None,
+        builder: BaseSaverBuilder | None = None,
         defer_build: bool = False,
         allow_empty: bool = False,
         write_version: int = V2,
@@ -72,8 +72,6 @@ class Saver:
     ) -> None:
         if defer_build and var_list is not None:
             raise ValueError("With defer_build=True the variables are those of build(), not a list")
-        if builder is not None:
-            raise ValueError("A builder of one's own cannot be given; give SaveableObjects instead")
         if write_version not in (V1, V2):
             raise ValueError(
                 f"write_version must be SaverDef.V1 or SaverDef.V2, not {write_version}"
@@ -90,7 +88,8 @@ class Saver:
         self._pad_step_number = pad_step_number
         self._save_relative_paths = save_relative_paths
         self._filename = filename
-        self._saveables: list[SaveableObject] = []
+        self._builder = BulkSaverBuilder(write_version) if builder is None else builder
+        self._values: dict[str, Any] | list[Any] | None = None
         self._is_empty = False
         self._last: list[tuple[str, float]] = []
         self._background: BackgroundSave | None = None
@@ -114,22 +113,18 @@ class Saver:
                 raise ValueError("There are no variables to save; allow_empty=True makes that fine")
             self._is_empty = True
             return
-        from tensorboard.compat.proto.saver_pb2 import SaverDef
-
-        self._saveables = all_saveables(values)
-        graph = SaverGraph(
-            self._saveables, self._sharded, self._reshape, self._sequentially, self._write_version
-        )
-        prefix, saved, restored = graph.add(self._name or "save", self._filename or "model")
-        self.saver_def = SaverDef(
-            filename_tensor_name=prefix.name,
-            save_tensor_name=saved.name,
-            restore_op_name=restored.name,
-            max_to_keep=self._max_to_keep,
+        self._values = dict(values) if isinstance(values, Mapping) else list(values)
+        self.saver_def = self._builder.build(
+            self._values,
+            reshape=self._reshape,
             sharded=self._sharded,
+            max_to_keep=self._max_to_keep,
             keep_checkpoint_every_n_hours=self._every_n_hours,
-            version=self._write_version,
+            name=self._name,
+            restore_sequentially=self._sequentially,
+            filename=self._filename,
         )
+        self._write_version = self.saver_def.version
 
     def _read_saver_def(self) -> None:
         given = self.saver_def
@@ -212,12 +207,25 @@ class Saver:
 
         Steps that follow do not change what is written. ``wait()`` of what is returned waits until
         it is complete, and raises what went wrong; the next save does the same, if nobody did.
+        A ``builder`` whose operations save in a way of their own has them run at once.
 
         Example:
             >>> saving = saver.save_in_background(sess, "/tmp/model/ckpt", global_step=step)
             >>> sess.run(train_op)
             >>> path = saving.wait()
         """
+        if saves_by_itself(self._builder):
+            saved = self.save(
+                sess,
+                save_path,
+                global_step,
+                latest_filename,
+                meta_graph_suffix,
+                write_meta_graph,
+                write_state,
+                random_streams=random_streams,
+            )
+            return BackgroundSave(lambda: saved)
         path = self._begin(sess, save_path, global_step, latest_filename)
         if path is None:
             return BackgroundSave(lambda: None)
@@ -362,8 +370,8 @@ class Saver:
                 _random_streams(sess).move_to(read_streams(path))
 
     def _restored(self, restore: Operation) -> Iterable[RestoredTensor]:
-        if self._saveables:
-            return restored_by(self._saveables, self._reshape)
+        if self._values is not None:
+            return restored_by(all_saveables(self._values), self._reshape)
         return restored_within(restore)  # made from a SaverDef: the graph alone knows
 
     def export_meta_graph(self, filename: Any = None, **options: Any) -> Any:

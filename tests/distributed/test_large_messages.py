@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import socket
-import sys
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -15,18 +14,14 @@ import pytest
 from runnel.distributed.messages import Bundle
 from runnel.distributed.transport.connection import Connection
 from runnel.distributed.transport.stream import PlainStream
+from tests.machine_room import GIB, needs_room
 
 SIZE = (1 << 31) + (1 << 24)
-GIB = 1 << 30
 
 
 def _kilobytes(file: str, what: str) -> int:
     found = re.search(rf"{what}:\s+(\d+) kB", Path(file).read_text())
     return int(found.group(1)) * 1024 if found else 0
-
-
-def _available() -> int:
-    return _kilobytes("/proc/meminfo", "MemAvailable") if sys.platform == "linux" else 0
 
 
 def _pair(kind: str) -> tuple[socket.socket, socket.socket]:
@@ -38,7 +33,7 @@ def _pair(kind: str) -> tuple[socket.socket, socket.socket]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.skipif(_available() < 6 * GIB, reason="needs 6 GiB of memory")
+@needs_room(memory=6 * GIB)
 @pytest.mark.parametrize("kind", ["local", "tcp"])
 def test_a_message_of_more_than_two_gib_takes_its_size_once(kind):
     arrived: Queue[Any] = Queue()
