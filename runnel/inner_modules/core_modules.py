@@ -5,7 +5,8 @@ from __future__ import annotations
 _TENSORBOARD = {
     "framework": (
         "allocation_description attr_value cost_graph function graph node_def op_def "
-        "resource_handle step_stats summary tensor tensor_description tensor_shape types variable versions"
+        "resource_handle step_stats summary tensor tensor_description tensor_shape types variable "
+        "versions"
     ),
     "profiler": "tfprof_log",
     "protobuf": "cluster config debug meta_graph rewriter_config saver struct",

@@ -1,7 +1,7 @@
 """A profile as a file for pprof: a sample for each operation, with the calls that made it.
 
-The messages are those of the public ``profile.proto``; functions, kinds of values and the label of a
-sample are called what TensorFlow's profiler calls them.
+The messages are those of the public ``profile.proto``; functions, kinds of values and the label of
+a sample are called what TensorFlow's profiler calls them.
 """
 
 from __future__ import annotations
