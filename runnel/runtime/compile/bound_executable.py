@@ -90,9 +90,10 @@ class BoundExecutable:
         self._node = node
         taken = [*state.load_cells, *overwritten]
         packs: list[Any] = [
-            state.task.pack([taken[i] for i in positions]) for positions in executable.packs
+            state.task.pack([taken[i] for i in positions], shapes)
+            for positions, shapes in executable.all_packs
         ]
-        packed = {taken[i] for positions in executable.packs for i in positions}
+        packed = {taken[i] for positions, _ in executable.all_packs for i in positions}
         self._stored: list[Any] = [*packs, *(cell for cell in state.stored if cell not in packed)]
         """What gets the new states: packs, and the cells that are in none."""
         self._replaced: list[tuple[int, Cell]] = [

@@ -50,7 +50,14 @@ class Executable:
     """What XLA has made of it, to be shown."""
     packs: list[list[int]] = field(default_factory=list)
     """Positions in ``code.loads`` of variables whose values are the rows of one array."""
+    flat_packs: list[tuple[list[int], tuple[tuple[int, ...], ...]]] = field(default_factory=list)
+    """The same of variables whose values lie behind one another in one array, and their shapes."""
     saved: int = 0
     """The instructions that were not compiled, being repetitions of others."""
     is_chained: bool = False
     """True when the outcome of the step before is the last argument but for the run's number."""
+
+    @property
+    def all_packs(self) -> list[tuple[list[int], tuple[tuple[int, ...], ...] | None]]:
+        """The packs in the order in which a call takes and gives them; flat ones have shapes."""
+        return [*((positions, None) for positions in self.packs), *self.flat_packs]

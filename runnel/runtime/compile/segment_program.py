@@ -9,7 +9,7 @@ every row (``Checks.gate_indices``), and the caller finds the exact error by int
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -23,6 +23,8 @@ from runnel.runtime.compile.buffers import Effects, host_memory
 from runnel.runtime.compile.checks import Checks
 from runnel.runtime.compile.executable import Executable
 from runnel.runtime.compile.gates import gates_of
+from runnel.runtime.compile.joined_trace import JoinedTrace
+from runnel.runtime.compile.joined_updates import JoinedUpdates, joined_updates
 from runnel.runtime.compile.packed_variables import packs_in
 from runnel.runtime.compile.pieces import is_divided, run_in_pieces
 from runnel.runtime.compile.repetition import Repetition
@@ -31,6 +33,7 @@ from runnel.runtime.compile.segment_trace import SegmentTrace, is_known
 from runnel.runtime.compile.watch import INLINE_SECONDS, LONG_SECONDS, SHARED_SECONDS, Asker
 from runnel.runtime.compile.work_estimate import seconds_of
 from runnel.runtime.interpret.code import Code
+from runnel.runtime.state.flat_pack import parts_of
 
 _MAX_EMBEDDED_BYTES = 1 << 16
 
@@ -48,6 +51,22 @@ def _aval(value: Any) -> Any:
 
 def _packed_aval(values: Sequence[Any]) -> Any:
     return jax.ShapeDtypeStruct((len(values), *np.shape(values[0])), values[0].dtype)
+
+
+def _flat_aval(values: Sequence[Any]) -> Any:
+    size = sum(int(np.prod(np.shape(value))) for value in values)
+    return jax.ShapeDtypeStruct((size,), values[0].dtype)
+
+
+def _are_declared(
+    joined: JoinedUpdates, states: Sequence[Any], load_of: Mapping[Operation, int]
+) -> bool:
+    """True when variables have the shapes that they were declared with: another step may have
+    given one another."""
+    return all(
+        tuple([np.shape(states[load_of[variable]]) for variable in pack]) == joined.shapes
+        for pack in joined.packs
+    )
 
 
 class SegmentProgram:
@@ -86,7 +105,16 @@ class SegmentProgram:
             # Another step may have given a variable another shape than it was declared with.
             if len({np.shape(states[load_of[variable]]) for variable in pack}) == 1
         ]
-        packed = {variable for pack in packs for variable in pack}
+        self._gates = gates_of(code)
+        self._joined: list[JoinedUpdates] = []
+        if not repetitions:
+            self._joined = [
+                joined
+                for joined in joined_updates(code, self._gates, platform)
+                if _are_declared(joined, states, load_of)
+            ]
+        flat = [pack for joined in self._joined for pack in joined.packs]
+        packed = {variable for pack in (*packs, *flat) for variable in pack}
         stored = self._stored = [v for v, _ in code.stores if v not in packed]
         # A buffer can be updated in place, or kept when a check fails, if its shape stays.
         donated = [load_of[v] for v in stored if v in load_of and v not in code.reshaped]
@@ -102,14 +130,19 @@ class SegmentProgram:
             and value.nbytes > _MAX_EMBEDDED_BYTES
         ]
         """The slots of large constants, which are passed in every call."""
-        in_place = [*(True for _ in packs), *(load_of.get(v) in donated for v in stored)]
+        in_place = [*(True for _ in (*packs, *flat)), *(load_of.get(v) in donated for v in stored)]
         self._gates = {
-            i: variable for i, variable in gates_of(code).items() if load_of.get(variable) in taken
+            i: variable for i, variable in self._gates.items() if load_of.get(variable) in taken
         }
         executable = Executable(None, donated, kept, in_place, {}, [], [], argument_inputs, [])
         self.executable = executable
         executable.is_chained = is_chained
         executable.packs = [[load_of[variable] for variable in pack] for pack in packs]
+        executable.flat_packs = [
+            ([load_of[variable] for variable in pack], joined.shapes)
+            for joined in self._joined
+            for pack in joined.packs
+        ]
         # A step that is whole and touches no state keeps nothing back, whichever thread runs it.
         is_pure = not (code.loads or code.stores or code.streams)
         executable.asks_natively = platform == "cpu" and not (is_whole and is_pure)
@@ -120,6 +153,7 @@ class SegmentProgram:
         self._operands: tuple[Any, ...] = (
             [
                 *(_packed_aval([states[load_of[v]] for v in pack]) for pack in packs),
+                *(_flat_aval([states[load_of[v]] for v in pack]) for pack in flat),
                 *(_aval(states[i]) for i in donated),
             ],
             [_aval(states[i]) for i in kept],
@@ -196,13 +230,22 @@ class SegmentProgram:
 
     def _held(self, donated_values: Any) -> dict[Operation, Any]:
         """What the variables that are updated in place hold: of a pack, rows."""
-        packs = self._packs
-        arrays, values = donated_values[: len(packs)], donated_values[len(packs) :]
+        packs, count = self._packs, len(self.executable.all_packs)
+        arrays, values = donated_values[: len(packs)], donated_values[count:]
+        flat = iter(donated_values[len(packs) : count])
         donated = [self._loaded[i] for i in self.executable.donated]
         found = dict(zip(donated, values, strict=True))
         for pack, array in zip(packs, arrays, strict=True):
             found.update((v, TracedRow(array, row)) for row, v in enumerate(pack))
+        for joined in self._joined:
+            for pack in joined.packs:
+                found.update(zip(pack, parts_of(next(flat), joined.shapes), strict=True))
         return found
+
+    def _updates(self, donated_values: Any) -> list[JoinedTrace]:
+        """The joined updates, to be traced with the arrays that they start from."""
+        flat = iter(donated_values[len(self._packs) :])
+        return [JoinedTrace(j, [next(flat) for _ in j.packs]) for j in self._joined]
 
     def _filled(
         self, donated_values: Any, kept_values: Any, streams: Any, arguments: Any, constants: Any
@@ -261,22 +304,23 @@ class SegmentProgram:
             checks(may_go_on, lambda: "stopped")
         host = host_memory(platform)
         effects = Effects(asker, start, host)
-        repetitions = self._repetitions
+        repetitions, updates = self._repetitions, self._updates(donated_values)
         trace = SegmentTrace(code, list(start), checks, platform, effects, repetitions)
-        trace.run(old)
+        trace.run(old, updates=updates)
         holds = checks.hold()
         if checks.gated_early:
             # Once more, with updates gated by every check of the segment.
             again = Effects(asker, start, host)
             first = trace
             trace = SegmentTrace(code, list(start), Checks(holds), platform, again, repetitions)
-            trace.run(old, first)
+            trace.run(old, first, updates)
         slots = trace.slots
         executable.checked, executable.saved = checks.nodes, trace.saved
         drawn = [slots[drawn] for _, _, drawn in code.streams]
         executable.drawn = [None if hasattr(count, "aval") else int(count) for count in drawn]
         slot_of = dict(code.stores)
         new_states = [together([slots[slot_of[v]] for v in pack]).array() for pack in self._packs]
+        new_states += (array for joined in updates for array in joined.packs)
         for variable in self._stored:
             (value,) = taken_out([slots[slot_of[variable]]])
             # The explicit type makes it strong: a weak one would be traced again next time.

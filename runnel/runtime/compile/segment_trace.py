@@ -18,6 +18,7 @@ from runnel.passes.structure.structured import structure_of
 from runnel.runtime.compile import buffer_ops
 from runnel.runtime.compile.buffers import Effects, Handle, NotCompilable
 from runnel.runtime.compile.checks import Checks
+from runnel.runtime.compile.joined_trace import JoinedTrace
 from runnel.runtime.compile.repetition import Repetition
 from runnel.runtime.compile.rolled_trace import RolledTrace
 from runnel.runtime.compile.rows import collected, taken_out, unpacked
@@ -76,12 +77,26 @@ class SegmentTrace:
         SegmentTrace(code, slots, checks, self.platform, self.effects).run({})
         return slots
 
-    def run(self, kept_on_failure: Mapping[int, Any], before: SegmentTrace | None = None) -> None:
+    def run(
+        self,
+        kept_on_failure: Mapping[int, Any],
+        before: SegmentTrace | None = None,
+        updates: Sequence[JoinedTrace] = (),
+    ) -> None:
         """Traces; the result of an instruction that is a key gives way to the value there
         when a check fails. What takes the same as in the trace ``before`` gives the
-        same: only what depends on gated values is traced again."""
+        same: only what depends on gated values is traced again. ``updates`` are joined."""
         slots, end = self.slots, 0
+        joined: dict[int, Any] = {}
         for index, instruction in enumerate(self.code.instructions):
+            for update in updates:
+                if update.first == index:
+                    joined |= update.run(
+                        self.code.instructions, slots, self.checks, kept_on_failure, self._joined
+                    )
+            if index in joined:
+                slots[instruction.out] = joined[index]
+                continue
             if index < end:
                 continue  # in a repetition
             if index in self._repetitions and self._roll(
@@ -109,6 +124,12 @@ class SegmentTrace:
             else:
                 for slot, value in zip(out, result, strict=True):
                     slots[slot] = value
+
+    def _joined(self, instruction: Instruction, values: list[Any]) -> Any:
+        """What an instruction makes of ``values``, the elements of many arrays."""
+        import jax.numpy as jnp
+
+        return self._evaluate(instruction.call, instruction.node, values, jnp)
 
     def _roll(
         self,

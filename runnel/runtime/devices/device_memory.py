@@ -109,10 +109,10 @@ def forget_lost(cells: Iterable[tuple[Cell, Operation]]) -> list[Operation]:
     """Empties the cells whose arrays a failed program took or should have made; their variables."""
     lost = []
     for cell, variable in cells:
-        value = cell.value
-        if not hasattr(value, "block_until_ready"):
-            continue
         try:
+            value = cell.value  # of a pack, which may be lost as well
+            if not hasattr(value, "block_until_ready"):
+                continue
             failed = value.is_deleted()
             if not failed:
                 value.block_until_ready()

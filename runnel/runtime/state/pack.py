@@ -32,7 +32,7 @@ class Row:
     @property
     def value(self) -> Any:
         """The present value: an array that does not change when the pack gets a new one."""
-        return np.asarray(self.pack.array)[self.index, ...]
+        return self.pack.part(self.index)
 
 
 class Pack:
@@ -72,7 +72,15 @@ class Pack:
         if self._is_whole():
             return self.array
         values = [cell.value for cell in self._cells]
-        if any(value is None or value.shape != values[0].shape for value in values):
+        return None if any(value is None for value in values) else self._collected(values)
+
+    def part(self, index: int) -> Any:
+        """The value of one cell, which holds its place."""
+        return np.asarray(self.array)[index, ...]
+
+    def _collected(self, values: list[Any]) -> Any:
+        """The array of ``values``; None where they do not fit into one."""
+        if any(value.shape != values[0].shape for value in values):
             return None
         return np.array([np.asarray(value) for value in values])
 

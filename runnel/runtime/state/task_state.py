@@ -14,6 +14,7 @@ from runnel.graph.graph_scopes import mapped_folder
 from runnel.graph.operation import Operation
 from runnel.passes.program.state_access import variable_name
 from runnel.runtime.state.cell import Cell, Undo
+from runnel.runtime.state.flat_pack import FlatPack, Shapes
 from runnel.runtime.state.pack import Pack
 from runnel.runtime.state.random_streams import RandomStreams
 from runnel.runtime.state.resources import Resources
@@ -30,7 +31,7 @@ class TaskState:
         # setting rows of a variable in place.
         self.lock = threading.Lock()
         self._containers: dict[str, dict[str, Cell]] = {}
-        self._packs: WeakValueDictionary[tuple[int, ...], Pack] = WeakValueDictionary()
+        self._packs: WeakValueDictionary[tuple[object, ...], Pack] = WeakValueDictionary()
         self.resources = Resources()
         """Queues and the like."""
         self.streams = RandomStreams()
@@ -58,13 +59,17 @@ class TaskState:
                 self.maps = self.maps or bool(cells[name].folder)
             return cells[name]
 
-    def pack(self, cells: Sequence[Cell]) -> Pack:
-        """The pack of ``cells`` in this order: one for all the steps that want it."""
-        key = tuple([cell.number for cell in cells])
+    def pack(self, cells: Sequence[Cell], shapes: Shapes | None = None) -> Pack:
+        """The pack of ``cells`` in this order: one for all the steps that want it.
+
+        A flat one if their ``shapes`` are given.
+        """
+        key = shapes, *(cell.number for cell in cells)
         with self.lock:
             pack = self._packs.get(key)
             if pack is None:
-                pack = self._packs[key] = Pack(cells)
+                pack = Pack(cells) if shapes is None else FlatPack(cells, shapes)
+                self._packs[key] = pack
             return pack
 
     def note_shape_changes(self, cells: Sequence[Cell]) -> None:

@@ -1,0 +1,74 @@
+"""Flat packs: the values of variables of any shapes behind one another in one array of a device.
+
+A cell that is packed so holds its place, as in a pack of rows. Whoever wants its value has the
+array taken apart once, on its device; whoever wants the array gets it as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from runnel.runtime.state.pack import Pack
+
+if TYPE_CHECKING:
+    from runnel.runtime.state.cell import Cell
+
+Shapes = tuple[tuple[int, ...], ...]
+
+
+def joined(values: Sequence[Any]) -> Any:
+    """The elements of ``values`` behind one another."""
+    import jax.numpy as jnp
+
+    return jnp.concatenate([jnp.ravel(value) for value in values])
+
+
+def parts_of(array: Any, shapes: Shapes) -> list[Any]:
+    """The arrays of ``shapes`` that lie behind one another in ``array``."""
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes]).tolist()
+    return [
+        array[begin:end].reshape(shape)
+        for begin, end, shape in zip([0, *ends], ends, shapes, strict=False)
+    ]
+
+
+class FlatPack(Pack):
+    """Cells in an order, each with a value of its shape, and the array of all elements."""
+
+    __slots__ = ("_shapes", "_apart", "_parts")
+
+    def __init__(self, cells: Sequence[Cell], shapes: Shapes) -> None:
+        super().__init__(cells)
+        self._shapes = shapes
+        self._apart: Callable[[Any], list[Any]] | None = None
+        self._parts: tuple[Any, list[Any]] = None, []
+        """The array that was taken apart last, and what it was taken apart into."""
+
+    def part(self, index: int) -> Any:
+        """The value of one cell."""
+        if self._parts[0] is not self.array:
+            self._parts = self.array, self._taken_apart()
+        return self._parts[1][index]
+
+    def _taken_apart(self) -> list[Any]:
+        import jax
+
+        with jax.enable_x64(True):
+            if self._apart is None:
+                self._apart = jax.jit(lambda array: parts_of(array, self._shapes))
+            return self._apart(self.array)
+
+    def _collected(self, values: list[Any]) -> Any:
+        import jax
+
+        if tuple([np.shape(value) for value in values]) != self._shapes:
+            return None
+        with jax.enable_x64(True):
+            return jax.jit(joined)(values)
+
+    def stores(self, array: Any) -> list[tuple[Any, str, Any]]:
+        """As of any pack; what the last array was taken apart into is let go."""
+        return [(self, "_parts", (None, [])), *super().stores(array)]
