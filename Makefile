@@ -30,6 +30,7 @@ REPEATED_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 BUSY_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 CLUSTER_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 SOAK_FLAGS   ?= --faults 30
+FUZZ_FLAGS   ?= --count 100000
 COORDINATION_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 SUMMARY_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
 CHECKPOINT_FLAGS ?= $(filter --quick,$(BENCH_FLAGS))
@@ -67,7 +68,7 @@ OLDEST_PYTHON ?= $(call find-python,3.11)
 NEWEST_PYTHON ?= $(call find-python,3.14 3.13 3.12)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format supported test-oldest test-newest core-tests conformance bench evaluation soak \
+.PHONY: help demo test lint format supported test-oldest test-newest core-tests conformance bench evaluation soak fuzz \
   clean check-python
 
 help: ## Show the targets.
@@ -145,6 +146,10 @@ bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (in
 evaluation: export TF_CPP_MIN_LOG_LEVEL ?= 3
 evaluation: $(MEASURING) ## Run the paper's evaluation again, and write docs/evaluation.md.
 	$(PEER_VENV)/bin/python -m benchmarks.evaluation $(EVALUATION_FLAGS)
+
+fuzz: $(DEVELOPMENT) ## Changed files, client messages and frames, 100,000 of each (hours).
+	status=0; for what in mutated_files distributed.mutated_messages distributed.mutated_frames; do \
+	  $(VENV)/bin/python -m tests.$$what $(FUZZ_FLAGS) || status=$$?; done; exit $$status
 
 soak: $(RUNTIME) ## Train a job whose tasks are killed and stopped again and again.
 	$(VENV)/bin/python -m benchmarks.soak $(SOAK_FLAGS)

@@ -1,6 +1,6 @@
 """Writes the Python code of the cluster's messages from their .proto files.
 
-Needs ``pip install grpcio-tools==1.74.0``: code made by a newer one does not run with the oldest
+Needs ``pip install grpcio-tools==1.73.1``: code made by a newer one does not run with the oldest
 protobuf that is supported.
 """
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import socket
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,10 +17,17 @@ from runnel.distributed.security import Security, is_loopback, split_address
 from runnel.graph import errors
 from runnel.runtime.state.step_context import StepContext
 
+logger = logging.getLogger("runnel")
+
 VERSION = 1
 _LEAST_PING_MS = 600  # a server lets clients ask twice a second
 SERVICE = "runnel.client.Sessions"
 _CONNECT_SECONDS = 30.0
+"""For how long a task is waited for that is not there: it may be starting, too."""
+_LOOK_SECONDS = 0.5
+_SAYING_SECONDS = 3.0
+"""How much longer than a limit an answer may take: the task itself says best what was too slow."""
+_MOST_BACKOFF_MS = 1000
 STATUS_SECONDS = 5.0
 _REPLIES: dict[str, Any] = {
     "CreateSession": messages.CreateSessionReply,
@@ -26,6 +36,7 @@ _REPLIES: dict[str, Any] = {
     "MakeCallable": messages.MakeCallableReply,
     "RunCallable": messages.RunReply,
     "ReleaseCallable": messages.Empty,
+    "PartitionGraphs": messages.PartitionGraphsReply,
     "PartialRunSetup": messages.PartialRunSetupReply,
     "ListDevices": messages.ListDevicesReply,
     "CloseSession": messages.Empty,
@@ -37,14 +48,17 @@ _REPLIES: dict[str, Any] = {
 class Client:
     """The protocol's calls to one task."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, limit: float | None = None) -> None:
+        """``limit``: the seconds that a call may take for which nobody has another."""
         self._address = address
+        self._limit = limit
         security = Security.from_environment()
         host, _ = split_address(address)
         if security.token and not security.uses_tls and not is_loopback(host):
             if not security.insecure:
                 security.require_allowed(host)
-        silence_ms = int(deadline_from_environment() * 500)
+        self._silence = deadline_from_environment()
+        silence_ms = int(self._silence * 500)
         options = [
             ("grpc.max_receive_message_length", -1),
             ("grpc.max_send_message_length", -1),
@@ -55,6 +69,9 @@ class Client:
             # gRPC sends pings of its own, and no other before they are answered.
             ("grpc.http2.ping_timeout_ms", 2 * silence_ms),
             ("grpc.http2.max_pings_without_data", 0),
+            # Of a task that takes connections and says nothing gRPC would think for 20 s.
+            ("grpc.min_reconnect_backoff_ms", 2 * silence_ms),
+            ("grpc.max_reconnect_backoff_ms", _MOST_BACKOFF_MS),
         ]
         if security.uses_tls:
             self._channel = grpc.secure_channel(address, _credentials(security), options)
@@ -74,15 +91,42 @@ class Client:
 
     def connect(self) -> None:
         """Waits until the task answers, for a while."""
+        patience = _CONNECT_SECONDS if self._limit is None else min(self._limit, _CONNECT_SECONDS)
+        silence = min(self._silence, patience + _SAYING_SECONDS)
+        ready = grpc.channel_ready_future(self._channel)
+        begun, listens, told = time.monotonic(), 0.0, False
+        while True:
+            try:
+                ready.result(min(_LOOK_SECONDS, patience))
+                return
+            except grpc.FutureTimeoutError:
+                refusal = self._refusal()
+            now = time.monotonic()
+            if refusal is None:
+                listens = listens or now
+                if now - listens >= silence:
+                    raise self._no_answer(
+                        f"something listens there and has said nothing for {silence:g} s. It is "
+                        "stopped or hung, or is no task, or does not speak TLS as this process does"
+                    )
+                continue
+            listens = 0.0
+            if now - begun >= patience:
+                raise self._no_answer(f"{refusal}. Is it running? It was waited for {patience:g} s")
+            if not told:
+                told = True
+                logger.warning("Waiting for a task at %s (%s)", self._address, refusal)
+
+    def _refusal(self) -> OSError | None:
+        """Why nobody can be reached at the address; None when somebody listens there."""
         try:
-            grpc.channel_ready_future(self._channel).result(_CONNECT_SECONDS)
-        except grpc.FutureTimeoutError:
-            raise errors.UnavailableError(
-                None,
-                None,
-                f"No task answers at {self._address}. Is it running, and does it speak TLS as this "
-                "process does?",
-            ) from None
+            socket.create_connection(split_address(self._address), _LOOK_SECONDS).close()
+        except OSError as error:
+            return error
+        return None
+
+    def _no_answer(self, why: str) -> errors.UnavailableError:
+        return errors.UnavailableError(None, None, f"No task answers at {self._address}: {why}")
 
     def call(
         self,
@@ -94,8 +138,14 @@ class Client:
     ) -> Any:
         """A reply; the error is the one that the task has met. ``context`` may stop the call.
 
-        Without a limit of ``seconds`` a call takes as long as the task lives: see the keepalive.
+        Without a limit (``seconds``, the deadline of ``context``, or the client's) a call takes as
+        long as the task lives: see the keepalive.
         """
+        limit = self._limit
+        if context is not None and context.deadline is not None:
+            limit = context.patience(0.0)
+        if seconds is None and limit is not None:
+            seconds = limit + _SAYING_SECONDS
         try:
             future = self._calls[name].future(request, seconds, metadata=self._metadata)
         except ValueError:  # of a channel that was closed
@@ -110,7 +160,7 @@ class Client:
             why = context.cancelled if context is not None else "the call was cancelled"
             raise errors.CancelledError(None, None, f"The step was cancelled: {why}") from None
         except grpc.RpcError as error:
-            raise self._error(error, find) from None
+            raise self._error(error, find, name, seconds) from None
         except BaseException:
             future.cancel()
             raise
@@ -121,14 +171,28 @@ class Client:
     def _closed(self) -> errors.CancelledError:
         return errors.CancelledError(None, None, f"The session on {self._address} was closed")
 
-    def _error(self, error: Any, find: Any) -> errors.OpError:
+    def _error(
+        self, error: Any, find: Any = None, name: str = "", seconds: float | None = None
+    ) -> errors.OpError:
         for key, value in error.trailing_metadata() or ():
             if key == FAILURE:
                 return error_from(value, find)
         code = error.code().value[0]
         kind = errors.exception_type_from_error_code(code) if code else errors.UnknownError
         if kind is errors.UnavailableError:
-            return kind(None, None, f"The task at {self._address} is lost: {error.details()}")
+            return kind(
+                None,
+                None,
+                f"The task at {self._address} is lost: {error.details()}. When it is there again, "
+                "make a new session",
+            )
+        if kind is errors.DeadlineExceededError and seconds is not None:
+            return kind(
+                None,
+                None,
+                f"The task at {self._address} has not answered {name} for {seconds:.3g} s: it is "
+                "stopped, cut off or busy; `runnel cluster status` says more",
+            )
         return kind(None, None, f"{self._address}: {error.details()}")
 
     def attach(self, session: int) -> Any:
@@ -143,7 +207,7 @@ class Client:
             if next(stream, None) is None:
                 raise self._closed()
         except grpc.RpcError as error:
-            raise self._error(error, None) from None
+            raise self._error(error) from None
         return stream
 
     def close(self) -> None:
@@ -165,9 +229,16 @@ def _credentials(security: Security) -> Any:
     )
 
 
+def limit_of(config: Any) -> float | None:
+    """The seconds that whatever blocks may take in a session of ``config``, if it says so."""
+    if config is None or config.operation_timeout_in_ms <= 0:
+        return None
+    return float(config.operation_timeout_in_ms / 1000)
+
+
 def reset(address: str, containers: Sequence[str], config: Any) -> None:
     """Clears containers of a cluster."""
-    client = Client(address)
+    client = Client(address, limit_of(config))
     try:
         client.call("Reset", messages.ResetRequest(containers=list(containers)))
     finally:

@@ -65,7 +65,7 @@ def from_message(message: Any) -> Any:
         dtype = as_dtype(message.dtype)
     except TypeError:
         raise _invalid(f"a value is of the unknown type {message.dtype}") from None
-    if any(dim < 0 for dim in shape) or len(shape) > wire.MOST_DIMENSIONS:
+    if not wire.is_shape(shape):
         raise _invalid(f"a value has the shape {list(shape)}")
     if dtype is dtypes.string:
         if len(message.strings) != prod(shape):

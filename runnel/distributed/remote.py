@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from runnel.distributed.client_calls import VERSION, Client
+from runnel.distributed.client_calls import VERSION, Client, limit_of
 from runnel.distributed.client_values import from_message, require_one_message, to_message
 from runnel.distributed.protocol import client_pb2 as messages
 from runnel.graph import errors
@@ -25,7 +25,7 @@ class RemoteBackend:
     """A session on a task of another process."""
 
     def __init__(self, address: str, graph: Graph, config: Any) -> None:
-        self._client = Client(address)
+        self._client = Client(address, limit_of(config))
         self._graph = graph
         self.resources = Resources()
         # Guards the version: one thread extends the graph at a time.
@@ -127,8 +127,9 @@ class RemoteBackend:
 
     def close(self) -> None:
         """Closes the session there."""
-        with contextlib.suppress(errors.OpError):
-            self.call("CloseSession", messages.SessionRequest(session=self.session))
+        if self._attached.is_active():  # else it is over there, or nobody is there
+            with contextlib.suppress(errors.OpError):
+                self.call("CloseSession", messages.SessionRequest(session=self.session))
         self._attached.cancel()
         self._client.close()
 
@@ -163,7 +164,7 @@ class RemotePlan:
         return errors.InternalError(None, None, str(error))
 
     def add_partition_graphs(self, run_metadata: Any) -> None:
-        """They are known there only."""
+        """A part of a partial run has none of its own."""
 
 
 class RemoteCallable(RemotePlan):
@@ -179,6 +180,14 @@ class RemoteCallable(RemotePlan):
         for value in feeds:
             to_message(value, request.feeds.add())
         return "RunCallable", request
+
+    def add_partition_graphs(self, run_metadata: Any) -> None:
+        """Adds a graph for each device of any task that has something to run."""
+        request = messages.PartitionGraphsRequest(
+            session=self._backend.session, callable=self._number
+        )
+        for content in self._backend.call("PartitionGraphs", request).graph_defs:
+            run_metadata.partition_graphs.add().ParseFromString(content)
 
 
 class RemotePart(RemotePlan):

@@ -84,6 +84,7 @@ class ClientService:
             "MakeCallable": (self._make_callable, messages.MakeCallableRequest),
             "RunCallable": (self._run_callable, messages.RunCallableRequest),
             "ReleaseCallable": (self._release_callable, messages.ReleaseCallableRequest),
+            "PartitionGraphs": (self._partition_graphs, messages.PartitionGraphsRequest),
             "PartialRunSetup": (self._partial_run_setup, messages.PartialRunSetupRequest),
             "ListDevices": (self._list_devices, messages.SessionRequest),
             "CloseSession": (self._close, messages.SessionRequest),
@@ -230,9 +231,7 @@ class ClientService:
 
     def _run_callable(self, request: Any, context: Any) -> Any:
         session = self._session(request.session)
-        if request.callable not in session.callables:
-            raise errors.InvalidArgumentError(None, None, "There is no such callable")
-        prepared, feeds, places, count = session.callables[request.callable]
+        prepared, feeds, places, count = _callable(session, request.callable)
         if len(request.feeds) != len(feeds):
             raise errors.InvalidArgumentError(
                 None, None, f"The callable takes {len(feeds)} values, not {len(request.feeds)}"
@@ -259,6 +258,16 @@ class ClientService:
     def _release_callable(self, request: Any, context: Any) -> Any:
         self._session(request.session).callables.pop(request.callable, None)
         return messages.Empty()
+
+    def _partition_graphs(self, request: Any, context: Any) -> Any:
+        from tensorboard.compat.proto.config_pb2 import RunMetadata
+
+        prepared, *_ = _callable(self._session(request.session), request.callable)
+        metadata = RunMetadata()
+        prepared.plan.add_partition_graphs(metadata)
+        reply = messages.PartitionGraphsReply()
+        reply.graph_defs.extend(graph.SerializeToString() for graph in metadata.partition_graphs)
+        return reply
 
     def _partial_run_setup(self, request: Any, context: Any) -> Any:
         session = self._session(request.session)
@@ -292,11 +301,14 @@ class ClientService:
         except errors.AbortedError as error:
             self._fail(context, error)
         gone = threading.Event()
-        if context.add_callback(gone.set):
-            yield messages.Empty()
-            while not gone.wait(1.0) and request.session in self._sessions:
-                pass
-        self._end(request.session)
+        try:
+            if context.add_callback(gone.set):
+                # gRPC does not come back when the client has gone by now.
+                yield messages.Empty()
+                while not gone.wait(1.0) and request.session in self._sessions:
+                    pass
+        finally:
+            self._end(request.session)
 
     def _reset(self, request: Any, context: Any) -> Any:
         session = MasterSession(self._task, None)
@@ -339,6 +351,14 @@ def _tensor(graph: Graph, name: str) -> Tensor:
 
 def _operation(graph: Graph, name: str) -> Operation:
     found: Any = graph.as_graph_element(name, allow_tensor=False)
+    return found
+
+
+def _callable(session: ClientSession, number: int) -> Any:
+    """What ``MakeCallable`` has prepared."""
+    found = session.callables.get(number)
+    if found is None:
+        raise errors.InvalidArgumentError(None, None, "There is no such callable")
     return found
 
 

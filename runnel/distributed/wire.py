@@ -18,6 +18,8 @@ from runnel.queues.rendezvous import DEAD
 
 ALIGNMENT = 64
 MOST_DIMENSIONS = 64
+_MOST_ELEMENTS = (1 << 63) // 16 - 1
+"""Also of a shape's dimensions that are not 0: NumPy makes no array of more, be it empty."""
 _LONGEST_STRING = (1 << 32) - 1
 
 _enums: dict[np.dtype, int] = {}
@@ -94,7 +96,7 @@ def _checked(description: bytes) -> Described:
     shape = struct.unpack_from(f"<{dimensions}q", description, _description.size)
     if dead:
         return Described(0, (), 0, 0, True)
-    if dimensions > MOST_DIMENSIONS or any(dim < 0 for dim in shape):
+    if not is_shape(shape):
         raise Malformed(f"a value has the shape {list(shape)}")
     count = prod(shape)
     if dtype == STRING:
@@ -103,6 +105,13 @@ def _checked(description: bytes) -> Described:
     elif size != count * _type(dtype).itemsize:
         raise Malformed("a value is not as long as its shape says")
     return Described(dtype, shape, size, block)
+
+
+def is_shape(shape: Sequence[int]) -> bool:
+    """Whether an array may have this shape."""
+    if len(shape) > MOST_DIMENSIONS or any(dim < 0 for dim in shape):
+        return False
+    return prod(max(dim, 1) for dim in shape) <= _MOST_ELEMENTS
 
 
 def rebuild(described: Described, content: bytes | OwnMemory) -> Any:

@@ -99,7 +99,7 @@ class WorkerHost:
             with self._lock:
                 if peer in self._lost:
                     return  # what its master had here is gone: nothing begins anew
-                instructions = self._worker.handle(peer, message, values)
+                instructions = self._understood(peer, message, values)
             if instructions:
                 self._perform(instructions, wait=False)
             while roused:
@@ -110,6 +110,13 @@ class WorkerHost:
                     self.threads.run(run.drive)
         finally:
             self._reading.roused = None
+
+    def _understood(self, peer: Any, message: Message, values: Sequence[Any]) -> list[Instruction]:
+        """What to do about a message of another task, which may be one that no task would send."""
+        try:
+            return self._worker.handle(peer, message, values)
+        except errors.InternalError as error:
+            raise wire.Malformed(error.message) from error
 
     def _runs_inline(self, part: HostedPart) -> bool:
         """True when a part may run on a thread that reads, and must not wait to send.
@@ -141,9 +148,11 @@ class WorkerHost:
     def _collect(self, peer: Any, message: Bundle, values: Sequence[Any]) -> None:
         """Values of other members for collectives."""
         collectives = self.state.resources.collectives
-        for (key, _), value in zip(message.keys, values, strict=True):
+        for index, (key, count) in enumerate(message.keys):
             try:
-                collectives.deliver(peer.task, key, value)
+                if count != 1:
+                    raise ValueError("a group's messages have one value each")
+                collectives.deliver(peer.task, key, values[index])
             except ValueError as error:
                 raise wire.Malformed(f"{key!r} is no message of a group") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import threading
 from collections.abc import Iterator
@@ -93,6 +94,39 @@ def test_a_partial_run_keeps_its_values_with_the_task(session, server):
     assert session.partial_run(handle, done) is None
     assert session.run(v) == 4.0  # each operation has run once
     assert not served(server).partial_runs
+
+
+def test_a_client_gets_the_graphs_of_a_step_as_the_servers_own_process_does(monkeypatch):
+    with servers(ps=1, worker=1) as cluster:
+        with tf.device("/job:ps/task:0"):
+            there = tf.multiply(tf.placeholder_with_default(2.0, []), 3.0, name="there")
+        with tf.device("/job:worker/task:0"):
+            here = tf.add(there, 1.0, name="here")
+        options = tf.RunOptions(output_partition_graphs=True)
+        target = cluster["worker0"].target
+
+        def graphs_of(sess: tf.Session) -> dict[str, Any]:
+            metadata = tf.RunMetadata()
+            assert sess.run(here, None, options, metadata) == 7.0
+            assert sess.run(here, {there: 1.0}) == 2.0  # another step, of other graphs
+            return {graph.node[0].device: graph for graph in metadata.partition_graphs}
+
+        with tf.Session(target) as sess:
+            expected = graphs_of(sess)
+        address = target.removeprefix("grpc://")
+        backend = RemoteBackend(address, tf.get_default_graph(), None)
+        with monkeypatch.context() as patch:
+            patch.setattr(sessions, "open_backend", lambda *_: backend)
+            sess = tf.Session(target)
+        with sess:
+            found = graphs_of(sess)
+            assert len(found) == 2 and found.keys() == expected.keys()
+            for device, graph in found.items():
+                nodes = [(n.name, n.op, list(n.input)) for n in graph.node]
+                assert nodes == [(n.name, n.op, list(n.input)) for n in expected[device].node]
+            unknown = messages.PartitionGraphsRequest(session=backend.session, callable=99)
+            with pytest.raises(tf.errors.InvalidArgumentError, match="no such callable"):
+                backend.call("PartitionGraphs", unknown)
 
 
 def test_a_plan_that_the_client_forgets_is_released_by_the_task(session, server, monkeypatch):
@@ -251,8 +285,8 @@ def test_every_call_needs_the_clusters_token(monkeypatch):
         with channel_to(server) as channel:
             handler_names = [
                 "CreateSession", "ExtendSession", "Run", "MakeCallable", "RunCallable",
-                "ReleaseCallable", "PartialRunSetup", "ListDevices", "CloseSession", "Reset",
-                "Status",
+                "ReleaseCallable", "PartitionGraphs", "PartialRunSetup", "ListDevices",
+                "CloseSession", "Reset", "Status",
             ]  # fmt: skip
             for metadata in ([], [("authorization", "Bearer other")]):
                 for name in handler_names:
@@ -366,3 +400,27 @@ def test_a_session_that_nobody_attaches_is_closed_when_it_is_not_used(monkeypatc
             waiting.wait(0.02)
         assert set(server._service._sessions) == {made[0]}
         watched.cancel()
+
+
+class _Call:
+    """A call of gRPC's, as far as it is looked at."""
+
+    def __init__(self, is_there: bool) -> None:
+        self._is_there = is_there
+
+    def add_callback(self, callback: Any) -> bool:
+        return self._is_there
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_session_whose_client_dies_while_it_attaches_is_closed(server, is_there):
+    """gRPC asks for nothing more of a call whose client has gone: it drops the answers."""
+    request = messages.CreateSessionRequest(version=VERSION)
+    with channel_to(server) as channel:
+        made = call(channel, "CreateSession", request, messages.CreateSessionReply).session
+        asked = messages.SessionRequest(session=made)
+        answers = server._service._attach(asked, _Call(is_there))
+        assert len(list(itertools.islice(answers, 1))) == int(is_there)
+        assert (made in server._service._sessions) == is_there
+        answers.close()
+        assert made not in server._service._sessions

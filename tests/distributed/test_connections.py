@@ -347,9 +347,12 @@ def described(description: bytes, body: bytes) -> bytes:
 
 
 def test_a_shape_that_lies_is_refused():
-    large = struct.pack("<2q", 1 << 40, 1 << 40)
+    large = struct.pack("<2q", 1 << 28, 1 << 28)
     wrong = struct.pack("<HB?IQ", tf.float64.as_datatype_enum, 2, False, 0, 64) + large
     assert "not as long" in outcome(described(wrong, bytes(64)))
+    for dtype in (tf.float32, tf.string):  # and no element at all
+        wrong = struct.pack("<HB?IQ", dtype.as_datatype_enum, 2, False, 0, 0)
+        assert "has the shape" in outcome(described(wrong + struct.pack("<2q", 0, 1 << 62), b""))
     wrong = struct.pack("<HB?IQ", tf.resource.as_datatype_enum, 0, False, 0, 64)
     assert "no bytes" in outcome(described(wrong, bytes(64)))
 
@@ -378,10 +381,11 @@ def mutated(content: bytes, seed: int) -> bytes:
     return bytes(changed)
 
 
-# More: RUNNEL_FUZZ=700 is 100,000 of them.
+# More: RUNNEL_FUZZ=700 is 100,000 of them; tests/distributed/mutated_frames.py has tasks get them.
 _FACTOR = float(os.environ.get("RUNNEL_FUZZ", "1"))
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.timeout(120 + 2 * _FACTOR)
 @settings(max_examples=int(150 * _FACTOR), deadline=None, derandomize=_FACTOR == 1)
 @given(seed=st.integers(0, 2**32))

@@ -142,6 +142,20 @@ class ReleaseCallableRequest(_message.Message):
     callable: int
     def __init__(self, session: _Optional[int] = ..., callable: _Optional[int] = ...) -> None: ...
 
+class PartitionGraphsRequest(_message.Message):
+    __slots__ = ("session", "callable")
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    CALLABLE_FIELD_NUMBER: _ClassVar[int]
+    session: int
+    callable: int
+    def __init__(self, session: _Optional[int] = ..., callable: _Optional[int] = ...) -> None: ...
+
+class PartitionGraphsReply(_message.Message):
+    __slots__ = ("graph_defs",)
+    GRAPH_DEFS_FIELD_NUMBER: _ClassVar[int]
+    graph_defs: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, graph_defs: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
 class PartialRunSetupRequest(_message.Message):
     __slots__ = ("session", "feeds", "fetches", "targets")
     SESSION_FIELD_NUMBER: _ClassVar[int]

@@ -240,6 +240,8 @@ class Connection:
             self._end_with(ConnectionResetError("the other side has closed the connection"))
         except Malformed as error:
             self._end_with(ConnectionError(f"what came is not a message of runnel's: {error}"))
+        except MemoryError as error:
+            self._end_with(ConnectionError(f"there is no memory for what comes: {error}"))
         except OSError as error:
             self._end_with(error)
         except BaseException as error:
