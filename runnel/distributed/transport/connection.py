@@ -250,8 +250,9 @@ class Connection:
 
     def _tell_freed(self) -> None:
         """Gives blocks back without anything else to say: the other side may hear nothing more."""
-        with contextlib.suppress(UnavailableError):  # what is left is read, and then the end
-            self.send(Envelope(), wait=False)
+        with contextlib.suppress(UnavailableError), self._writing:  # else it is read to its end
+            if self._received_blocks.freed:  # another message may just have told of them
+                self.send(Envelope(), wait=False)
 
     def read_first(self) -> Message:
         """The first message of the other side, before the connection has a thread."""
