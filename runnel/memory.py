@@ -14,6 +14,7 @@ need not be mapped anew in each step either.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import sys
@@ -25,6 +26,8 @@ VARIABLE = "RUNNEL_KEEP_FREED_MEMORY"
 # From glibc's malloc.h.
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -2, -3, -4, -8
 _NEVER = -1
+IDLE_SECONDS = 30.0
+"""For how long a task keeps memory for steps that do not come."""
 _SOME = 128 << 20
 _LARGEST_FROM_HEAP = 32 << 20
 """More the C library does not take from its heap."""
@@ -55,6 +58,13 @@ def keep_some_freed_memory() -> None:
     told = any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ)
     if not _asked and not told:
         _tell({_TRIM_THRESHOLD: _SOME, _MMAP_THRESHOLD: _LARGEST_FROM_HEAP})
+
+
+def give_back_freed_memory() -> None:
+    """Has the C library give to the system what was freed, unless it was asked to keep that."""
+    if not _asked and sys.platform.startswith("linux"):
+        with contextlib.suppress(OSError, AttributeError):  # it is not GNU's
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 def _tell(settings: dict[int, int]) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from runnel.distributed.protocol.worker_pb2 import Register
 from runnel.distributed.worker import WorkerStep
 from runnel.graph import errors
-from runnel.graph.dtypes import as_dtype
+from runnel.graph.dtypes import DType, as_dtype
 from runnel.graph.graph import Graph
 from runnel.graph.import_graph_def import import_graph_def
 from runnel.graph.operation import Operation, Tensor
@@ -96,7 +96,7 @@ class HostedPart:
             message.jit,
             message.optimizer,
             raises=message.raises,
-            precision=as_dtype(message.precision) if message.precision else None,
+            precision=_precision(message),
             tensor_float_32=_allows_tensor_float_32(message),
         )
 
@@ -106,7 +106,6 @@ def function_planner(
 ) -> Callable[[list[Tensor], list[Operation], list[Tensor]], StepPlan]:
     """Prepares the functions of datasets here, as ``message`` says parts are prepared."""
     jit, optimizer, raises = message.jit, message.optimizer, message.raises
-    precision = as_dtype(message.precision) if message.precision else None
     tensor_float_32 = _allows_tensor_float_32(message)
 
     def plan(fetches: list[Tensor], targets: list[Operation], feeds: list[Tensor]) -> StepPlan:
@@ -119,11 +118,16 @@ def function_planner(
             jit,
             optimizer,
             raises=raises,
-            precision=precision,
+            precision=_precision(message),
             tensor_float_32=tensor_float_32,
         )
 
     return plan
+
+
+def _precision(message: Register) -> DType | None:
+    """The type that parts compute in where their graphs do not say; it may be none at all."""
+    return as_dtype(message.precision) if message.precision else None
 
 
 def _allows_tensor_float_32(message: Register) -> bool:

@@ -330,6 +330,7 @@ class Peers:
         with self._lock:
             channels = list(self._all.items())
         for channel, pulse in channels:
+            channel.give_back_idle(now)
             heard, channel.heard = channel.heard, False
             # Who is at work on a message hears nothing meanwhile, whatever the other side says.
             verdict = pulse.tick(now, heard or channel.is_receiving)

@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from runnel import memory
 from runnel.distributed import wire
 from runnel.distributed.cluster_spec import ClusterSpec, task_name
 from runnel.distributed.health import deadline_from_environment
@@ -26,12 +27,12 @@ from runnel.distributed.security import Security, is_loopback, split_address
 from runnel.distributed.server_def import ServerDef
 from runnel.distributed.status import status_of
 from runnel.distributed.termination import DRAIN_SECONDS, ToldToEnd, told_to_end
+from runnel.distributed.transport.connection import GivenUp
 from runnel.distributed.transport.listener import Listener
 from runnel.distributed.worker_host import WorkerHost
 from runnel.graph import errors
 from runnel.graph.device import parsed_device
 from runnel.graph.device_set import LOCAL_TASK, DeviceSet
-from runnel.memory import keep_some_freed_memory
 from runnel.runtime.devices.devices import session_devices
 from runnel.runtime.devices.session_devices import SessionDevices
 
@@ -137,7 +138,7 @@ class Server:
             return
         self._started = True
         # Gradients that come and parameters that go would be mapped anew in each step.
-        keep_some_freed_memory()
+        memory.keep_some_freed_memory()
         self._listener.start()
         threading.Thread(target=self._watch, name="runnel-health", daemon=True).start()
         logger.info("%s is at %s", self.task, self.target)
@@ -160,9 +161,9 @@ class Server:
 
         The process is then for this alone, and so is the memory that the machine has left.
         """
-        with MemoryLimit() as memory:
+        with MemoryLimit() as limit:
             while not self._ended.wait(1.0):  # in pieces, so that an interrupt is seen
-                memory.refresh()
+                limit.refresh()
 
     def drain(self, seconds: float) -> None:
         """Takes no more connections, and waits until nothing runs, but no longer than that."""
@@ -298,6 +299,7 @@ class Server:
         values: list[Any],
         wait: bool,
         dials: bool = True,
+        given_up: GivenUp | None = None,
     ) -> None:
         channel = self.peers.known(task)
         if channel is None:
@@ -305,7 +307,7 @@ class Server:
                 raise errors.UnavailableError(None, None, f"{task} is not connected")
             known = self.addresses.get(task, address)
             channel = self.peers.channel(task, known or address, self.peers.deadline)
-        channel.send(message, values, wait)
+        channel.send(message, values, wait, given_up)
 
     def _lost(self, channel: Any, error: Exception) -> None:
         for number, asked in list(self._questions.items()):
@@ -319,8 +321,15 @@ class Server:
 
     def _watch(self) -> None:
         interval = self.peers.deadline / 8
+        ended, idle_since = 0, None
         while not self._ended.wait(interval):
             self.peers.tick()
+            now = time.monotonic()
+            if ended != self.host.ended_parts:
+                ended, idle_since = self.host.ended_parts, now
+            elif idle_since is not None and now - idle_since >= memory.IDLE_SECONDS:
+                idle_since = None  # once, until something runs again
+                memory.give_back_freed_memory()
             service = self._service
             if service is not None:
                 service.close_forsaken()

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from runnel.distributed import wire
@@ -203,7 +204,9 @@ class ClusterStep:
                 route = route_key(session.server.host.task, remote.task, "feeds")
                 context.observer.departed(route, time.perf_counter_ns(), given)
             try:
-                session.channel(remote.task).send(message, given)
+                waits = f"what it feeds to {remote.task}, which is slow to read,"
+                channel = session.channel(remote.task)
+                channel.send(message, given, given_up=partial(context.stopped, waits))
             except (errors.UnavailableError, errors.AbortedError) as error:
                 raise plan.lost(remote.task, error) from error
         if mine is not None:
@@ -242,6 +245,8 @@ class ClusterStep:
                 return
             if message.failure is not None:
                 error = wire.error_of(message.failure, self._plan.find)
+                if error.op is None and isinstance(error, errors.UnavailableError):
+                    error = self._plan.lost(message.failure.task, error)  # as that task has seen it
                 self._note(error, message.failure.follows)
             else:
                 self._values.update(zip(part.gives, values, strict=True))

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from runnel.distributed.messages import Bundle
+from runnel.distributed.transport.connection import GivenUp
 from runnel.graph.device import DeviceSpec, parsed_device
 from runnel.queues.rendezvous import DEAD, Rendezvous
+from runnel.runtime.state.step_context import StepContext
 
-Ship = Callable[[str, Bundle, list[Any]], None]
-"""Sends a bundle with its values to the task of a name."""
+Ship = Callable[[str, Bundle, list[Any], GivenUp], None]
+"""Sends a bundle with its values to the task of a name, unless that is given up meanwhile."""
 
 
 class StepRendezvous(Rendezvous):
@@ -30,6 +32,8 @@ class StepRendezvous(Rendezvous):
         self._ship = ship
         self._leaving: dict[str, list[tuple[str, Any]]] = {}
         self._bundles = 0
+        self.context: StepContext | None = None
+        """The step as it runs here, once it does."""
         self.observer: Any = None
         """A :class:`StepTracer`, if the step is traced."""
         self.arrivals: dict[str, int] = {}
@@ -53,7 +57,13 @@ class StepRendezvous(Rendezvous):
             return
         leaving, self._leaving = self._leaving, {}
         for task, values in leaving.items():
-            self._ship(task, *self._bundled(values))
+            self._ship(task, *self._bundled(values), partial(self._given_up, task))
+
+    def _given_up(self, task: str) -> Exception | None:
+        """Why the step needs nothing more, once it has failed or has to stop."""
+        if self.error is not None or self.context is None:
+            return self.error
+        return self.context.stopped(f"what it sends to {task}, which is slow to read,")
 
     def last_for(self, task: str) -> tuple[Bundle, list[Any]] | None:
         """Takes what has yet to leave for ``task``, if there is anything, to be sent otherwise."""

@@ -18,6 +18,7 @@ from runnel.distributed.messages import Bundle, Message, PartEnded, RunPart
 from runnel.distributed.part_run import HostedPart, HostedSession, PartRun, function_planner
 from runnel.distributed.step_rendezvous import Ship, StepRendezvous
 from runnel.distributed.transport.backlog import Backlog
+from runnel.distributed.transport.connection import GivenUp
 from runnel.distributed.worker import (
     Discard,
     Drop,
@@ -209,6 +210,7 @@ class WorkerHost:
             if said is not None:
                 self._send(said, getattr(self._reading, "roused", None) is None)
         finally:
+            step.rendezvous.context = None  # type: ignore[attr-defined]  # which leads back to it
             self.runs.pop(step, None)  # its master has been told: the task may end now
             self.parked()
 
@@ -280,6 +282,7 @@ class WorkerHost:
             return
         context = session.steps.begin(None, None)
         context.rendezvous = step.rendezvous
+        step.rendezvous.context = context  # type: ignore[attr-defined]
         if instruction.trace:
             tracer = StepTracer(lambda op: part.plan().device_of(op))
             context.observer = step.rendezvous.observer = tracer  # type: ignore[attr-defined]
@@ -299,11 +302,11 @@ class WorkerHost:
         return StepRendezvous(self.task, session, step, self._shipping(session))
 
     def _shipping(self, session: int) -> Ship:
-        def ship(task: str, bundle: Bundle, values: list[Any]) -> None:
+        def ship(task: str, bundle: Bundle, values: list[Any], given_up: GivenUp) -> None:
             hosted = self.sessions.get(session)
             address = "" if hosted is None else hosted.peers.get(task, "")
             wait = getattr(self._reading, "roused", None) is None
-            self._ship_to(task, address, bundle, values, wait)
+            self._ship_to(task, address, bundle, values, wait, given_up=given_up)
 
         return ship
 
@@ -330,8 +333,9 @@ class WorkerHost:
         part = None if session is None else session.parts.get(step.part or 0)
         if session is None or part is None:
             raise errors.CancelledError(None, None, "The step was cancelled: its session is closed")
-        context.rendezvous = step.rendezvous
-        step.rendezvous.observer = context.observer  # type: ignore[attr-defined]
+        rendezvous: Any = step.rendezvous
+        context.rendezvous = rendezvous
+        rendezvous.observer, rendezvous.context = context.observer, context
         context.steps.subgraphs = session.steps.subgraphs
         context.steps.destination = session.steps.destination
         session.steps.adopt(context)

@@ -30,12 +30,12 @@ from runnel.distributed.peers import Peers, TaskIdentity
 from runnel.distributed.protocol.worker_pb2 import Envelope
 from runnel.distributed.security import Security
 from runnel.distributed.transport.frame import HEADER, framed
+from tests.distributed.mutated_messages import MEGABYTES, megabytes
 from tests.mutated_files.mutations import mutate_message, mutated_bytes
 
 BATCH = 10_000
 SECONDS = 30
 """Within which a connection ends whose other side has ended."""
-MEGABYTES = 600
 _ROOM = 4 << 30
 _SILENCE = "3"
 
@@ -182,7 +182,7 @@ def try_many(seeds: range, tell: Callable[[str], None]) -> int:
     server = tf.train.Server.create_local_server()
     try:
         attacker = Attacker(server, tell)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = megabytes()
         for seed in seeds:
             attacker.try_one(seed)
         # The task still does what it is asked, and has forgotten what they asked.
@@ -190,7 +190,7 @@ def try_many(seeds: range, tell: Callable[[str], None]) -> int:
             if sess.run(tf.constant(1.0) + 1.0) != 2.0:
                 tell("the task computes something else")
         _require_forgotten(server, tell)
-        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
+        grown = megabytes() - before
         if grown > MEGABYTES:
             tell(f"{seeds}: took {grown} MB")
         return attacker.closed_early

@@ -8,6 +8,7 @@ import random
 import socket
 import struct
 import threading
+import time
 from queue import Queue
 from typing import Any
 
@@ -17,9 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import runnel as tf
+from runnel import memory
 from runnel.distributed import wire
 from runnel.distributed.messages import Bundle, Message, PartEnded, RunPart, pack
 from runnel.distributed.protocol.worker_pb2 import Envelope
+from runnel.distributed.transport.backlog import MOST_WAITING
 from runnel.distributed.transport.connection import Connection
 from runnel.distributed.transport.frame import HEADER, MAGIC
 from runnel.distributed.transport.in_process import channel_pair
@@ -191,6 +194,77 @@ def test_blocks_reach_the_other_side_though_the_socket_was_full():
     finally:
         one.close()
         other.close()
+
+
+def test_who_gives_up_waiting_for_a_slow_reader_is_let_go_and_sends_nothing(sides):
+    one, other = sides
+    value = np.zeros(10_000)
+    for number in range(150):  # 12 MB, nobody reads
+        one.connection.send(bundle(1, number), [value], wait=False)
+    waits = one.connection._backlog.bytes
+    sent = one.connection.sent_bytes
+    enough = tf.errors.CancelledError(None, None, "it was enough")
+    asked = iter([None, None, enough])
+    with pytest.raises(tf.errors.CancelledError, match="it was enough"):
+        one.connection.send(bundle(1, 150), [value], given_up=lambda: next(asked))
+    assert one.connection._backlog.bytes == waits and one.connection.sent_bytes == sent
+    other.connection.start()
+    one.connection.send(bundle(0, 151), given_up=lambda: None)
+    numbers = [other.messages.get(timeout=60)[0].number for _ in range(151)]
+    assert numbers == [*range(150), 151]
+
+
+def test_a_reader_that_has_stopped_is_not_given_all_of_the_shared_memory():
+    one, other = [Side(sock) for sock in socket.socketpair()]
+    try:
+        value = np.zeros(MOST_WAITING // 4, np.uint8)
+        for number in range(8):
+            one.connection.send(bundle(1, number), [value], wait=False)
+        blocks = one.connection._sent_blocks
+        assert blocks is not None and len(blocks._blocks) == 5  # and one is on its way
+        assert one.connection._backlog.bytes > 2 * value.nbytes
+        other.connection.start()
+        for number in range(8):
+            message, [found] = other.messages.get(timeout=60)
+            assert message.number == number and found.nbytes == value.nbytes
+        one.connection.send(bundle(1, 8), [value])  # it has read all that was before
+        assert other.messages.get(timeout=60)[0].number == 8
+        assert one.connection._unread_bytes == value.nbytes  # through shared memory again
+    finally:
+        one.close()
+        other.close()
+
+
+def test_memory_that_is_not_used_for_a_while_is_given_back_and_taken_again(sides, monkeypatch):
+    one, other = sides
+    blocks = one.connection._sent_blocks
+    if blocks is None:
+        pytest.skip("there is no shared memory here")
+    one.connection.start()
+    other.connection.start()
+    value = np.arange(1 << 22, dtype=np.float32)
+
+    def send(number: int) -> None:
+        one.connection.send(bundle(1, number), [value])
+        message, [found] = other.messages.get(timeout=60)
+        assert message.number == number
+        np.testing.assert_array_equal(found, value)
+        del found, message
+        other.connection.send(bundle(0))  # tells of what is free
+        one.messages.get(timeout=60)
+
+    def shared_pages() -> int:
+        with open("/proc/self/status") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("RssShmem"))
+
+    send(0)
+    before = shared_pages()
+    one.connection.give_back_idle(time.monotonic())  # it has just been used
+    assert shared_pages() == before
+    one.connection.give_back_idle(time.monotonic() + 2 * memory.IDLE_SECONDS)
+    assert shared_pages() <= before - (value.nbytes >> 10)
+    send(1)
+    assert len(blocks._blocks) == 1
 
 
 @pytest.mark.parametrize("is_read", [True, False])

@@ -13,6 +13,7 @@ import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,7 +22,7 @@ from runnel.distributed import wire
 from runnel.distributed.clock_offset import ClockOffset
 from runnel.distributed.messages import Message, pack, unpack
 from runnel.distributed.protocol.worker_pb2 import Envelope
-from runnel.distributed.transport.backlog import Backlog
+from runnel.distributed.transport.backlog import MOST_WAITING, Backlog
 from runnel.distributed.transport.frame import HEADER, MAGIC, framed
 from runnel.distributed.transport.shared_memory import (
     LEAST_BYTES,
@@ -42,7 +43,12 @@ MOST_GREETING = 1 << 20
 """The bytes of a message of a side that has yet to prove who it is."""
 _BUFFER = 1 << 16
 
+_LOOK_SECONDS = 0.1
+"""How often who waits for a slow reader looks whether anyone still wants what it sends."""
+
 Received = Callable[[Any, Message, list[Any]], None]
+GivenUp = Callable[[], Exception | None]
+"""Why nobody wants any more what is being sent, once that is so."""
 
 
 class Channel(Protocol):
@@ -51,11 +57,37 @@ class Channel(Protocol):
     task: str
     incarnation: int
 
-    def send(self, message: Message, values: Sequence[Any] = (), wait: bool = True) -> None:
-        """Sends a message; ``wait`` says whether the caller may be held up by a slow reader."""
+    def send(
+        self,
+        message: Message,
+        values: Sequence[Any] = (),
+        wait: bool = True,
+        given_up: GivenUp | None = None,
+    ) -> None:
+        """Sends a message; ``wait`` says whether the caller may be held up by a slow reader.
+
+        One that is held up raises what ``given_up`` says, once it does.
+        """
+
+    def give_back_idle(self, now: float) -> None:
+        """Gives memory back that has not been used for a while."""
 
     def close(self, why: str) -> None:
         """Ends the connection; both sides are told."""
+
+
+@dataclass(slots=True, eq=False)
+class _Unwritten:
+    """What is left of a message, which waits to be written."""
+
+    buffers: Buffers
+    files: Files
+    freed: Sequence[int] = ()
+    """The blocks that it gives back, while nothing of it has been written."""
+    end: int = 0
+    """Where it ends among the bytes of the stream."""
+    size: int = 0
+    is_written: bool = False
 
 
 class Connection:
@@ -94,11 +126,15 @@ class Connection:
         # Held while a message is written, as far as that needs no waiting, or put at the end of
         # those that wait to be written. One thread may take it again, to end the connection.
         self._writing = threading.RLock()
-        self._waiting: deque[tuple[Buffers, Files, int]] = deque()
+        self._waiting: deque[_Unwritten] = deque()
         self._waiting_bytes = 0
         self._backlog = backlog or Backlog()
-        self._written = 0
-        """How many of those that had to wait have been written."""
+        self._stream_bytes = 0
+        """How many bytes have been given to the stream, or wait to be."""
+        self._unread: deque[tuple[int, int]] = deque()
+        """Messages that the other side may not have read: where each ends among those bytes, and
+        how much of its values is in shared memory."""
+        self._unread_bytes = 0
         self._writer: threading.Thread | None = None
         self._may_write = threading.Condition(self._writing)
         self._ended = threading.Lock()  # taken once, by who ends the connection
@@ -121,15 +157,27 @@ class Connection:
 
     # Sending --------------------------------------------------------------------------------
 
-    def send(self, message: Message, values: Sequence[Any] = (), wait: bool = True) -> None:
+    def send(
+        self,
+        message: Message,
+        values: Sequence[Any] = (),
+        wait: bool = True,
+        given_up: GivenUp | None = None,
+    ) -> None:
         kind, packed = pack(message)
         head = [packed]
         contents, shared = [], 0
         new: Files = deque()
         # All are described first: where one has no bytes, no block is filled for another.
-        for description, content in [wire.describe(value) for value in values]:
+        described = [wire.describe(value) for value in values]
+        shares = (
+            self._sent_blocks is not None
+            and any(len(content) >= LEAST_BYTES for _, content in described)
+            and self._may_share()
+        )
+        for description, content in described:
             block = None
-            if len(content) >= LEAST_BYTES:
+            if shares and len(content) >= LEAST_BYTES:
                 block = self._filled_block(content, len(new) < MOST_NEW)
             if block is None:
                 contents.append(content)
@@ -147,8 +195,26 @@ class Connection:
             if freed:
                 head.append(struct.pack(f"<{len(freed)}I", *freed))
             buffers = framed(kind, len(values), len(freed), head, contents)
-            self.sent_bytes += sum(map(len, buffers)) + shared
-            self._write(buffers, new, wait)
+            size = sum(map(len, buffers))
+            self.sent_bytes += size + shared
+            self._stream_bytes += size
+            if shared:
+                self._unread.append((self._stream_bytes, shared))
+                self._unread_bytes += shared
+            self._write(buffers, new, freed, wait, given_up)
+
+    def _may_share(self) -> bool:
+        """Whether values may go through shared memory, which a reader that has stopped can fill.
+
+        Through the stream they are held up.
+        """
+        with self._writing:
+            if self._unread:
+                # The system counts more than the bytes: as many at least have been read.
+                read = self._stream_bytes - self._waiting_bytes - self._stream.unread()
+                while self._unread and self._unread[0][0] <= read:
+                    self._unread_bytes -= self._unread.popleft()[1]
+            return self._unread_bytes <= MOST_WAITING
 
     def _filled_block(self, content: Any, may_add: bool) -> SentBlock | None:
         """A block of shared memory with ``content``, where there is one to be had."""
@@ -160,7 +226,18 @@ class Connection:
             np.copyto(block.memory[:size], content)
         return block
 
-    def _write(self, buffers: Buffers, files: Files, wait: bool) -> None:
+    def give_back_idle(self, now: float) -> None:
+        if self._sent_blocks is not None:
+            self._sent_blocks.give_back_idle(now)
+
+    def _write(
+        self,
+        buffers: Buffers,
+        files: Files,
+        freed: Sequence[int],
+        wait: bool,
+        given_up: GivenUp | None,
+    ) -> None:
         try:
             if not self._waiting:
                 self._stream.send(buffers, files, wait=False)
@@ -172,28 +249,53 @@ class Connection:
             self._end_writing(error)
             raise self.error from error  # type: ignore[misc]
         except BaseException:  # interrupted: the other side must see whole messages
-            self._write_later(deque(map(bytes, buffers)), files)
+            self._write_later(_Unwritten(deque(map(bytes, buffers)), files))
             raise
         if not wait:  # the arrays may change when the caller has gone on
             buffers = deque(map(bytes, buffers))
-        last = self._write_later(buffers, files)
-        while wait and self._written < last:
+        is_whole = bool(self._waiting)
+        left = _Unwritten(buffers, files, freed, self._stream_bytes)
+        self._write_later(left)
+        while wait and not left.is_written:
             if self.error is not None:
                 raise self.error
-            self._may_write.wait()
+            why = given_up() if given_up is not None else None
+            if why is not None:
+                if is_whole:
+                    self._withdraw(left)
+                raise why
+            self._may_write.wait(None if given_up is None else _LOOK_SECONDS)
 
-    def _write_later(self, buffers: Buffers, files: Files) -> int:
-        """Has a thread write what is left of a message; returns its number among those."""
-        size = sum(map(len, buffers))
-        self._waiting.append((buffers, files, size))
-        self._count(size)
+    def _withdraw(self, left: _Unwritten) -> None:
+        """Forgets a message that nobody wants, if nothing of it has been written.
+
+        The files of blocks have to leave once. What is not withdrawn leaves as it is by then: who
+        gets it wants it no more.
+        """
+        if left.files or left not in self._waiting or left is self._waiting[0]:
+            return
+        self._waiting.remove(left)
+        self._count(-left.size)
+        self._received_blocks.freed.extend(left.freed)
+        self.sent_bytes -= left.size
+        self._stream_bytes -= left.size
+        for other in self._waiting:
+            other.end -= left.size if other.end > left.end else 0
+        self._unread = deque(
+            (end - left.size if end > left.end else end, size) for end, size in self._unread
+        )
+
+    def _write_later(self, left: _Unwritten) -> None:
+        """Has a thread write what is left of a message."""
+        left.size = sum(map(len, left.buffers))
+        self._waiting.append(left)
+        self._count(left.size)
         if self._writer is None:
             self._writer = threading.Thread(
                 target=self._write_waiting, name=f"runnel-writer-{self.task}", daemon=True
             )
             self._writer.start()
         self._may_write.notify_all()
-        return self._written + len(self._waiting)
 
     def _write_waiting(self) -> None:
         while True:
@@ -202,19 +304,20 @@ class Connection:
                     self._may_write.wait()
                 if self.error is not None:
                     return
-                buffers, files, size = self._waiting[0]
+                left = self._waiting[0]
             # While something waits nobody else writes to the stream.
             try:
-                self._stream.send(buffers, files, wait=True)
+                self._stream.send(left.buffers, left.files, wait=True)
             except OSError as error:
                 self._end_writing(error)
                 return
             with self._writing:
                 self._waiting.popleft()
-                self._written += 1
+                left.is_written = True
                 if self.error is None:  # who ends the connection counts all that is left
-                    self._count(-size)
+                    self._count(-left.size)
                 self._may_write.notify_all()
+            del left  # nothing of it is kept while this waits
 
     def _count(self, change: int) -> None:
         """Notes that bytes wait, or wait no longer; under the lock of writing."""

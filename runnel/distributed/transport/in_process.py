@@ -11,7 +11,7 @@ import numpy as np
 
 from runnel.distributed.clock_offset import ClockOffset
 from runnel.distributed.messages import Message
-from runnel.distributed.transport.connection import Received
+from runnel.distributed.transport.connection import GivenUp, Received
 from runnel.graph.errors import UnavailableError
 from runnel.queues.rendezvous import DEAD
 
@@ -40,11 +40,20 @@ class InProcessChannel:
             target=self._hand_over, name=f"runnel-reader-{self.task}", daemon=True
         ).start()
 
-    def send(self, message: Message, values: Sequence[Any] = (), wait: bool = True) -> None:
+    def send(
+        self,
+        message: Message,
+        values: Sequence[Any] = (),
+        wait: bool = True,
+        given_up: GivenUp | None = None,
+    ) -> None:
         if self.error is not None:
             raise self.error
         copies = [value if value is DEAD else np.array(np.asarray(value)) for value in values]
         self.other._arrived.put((message, copies))
+
+    def give_back_idle(self, now: float) -> None:
+        """Nothing is kept here."""
 
     def _hand_over(self) -> None:
         while True:

@@ -8,15 +8,18 @@ blocks have no names, so nothing is left behind when a process is killed.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import mmap
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 
+from runnel import memory
 from runnel.distributed.wire import Malformed
 from runnel.queues.own_memory import OwnMemory
 
@@ -32,6 +35,8 @@ MOST_NEW = 128
 until it has read the message's head; other values of that message go through the socket."""
 MOST_UNTOLD = 4
 """How many blocks may wait for a message that gives them back; then there is one for them alone."""
+
+_GIVE_BACK = getattr(mmap, "MADV_REMOVE", None)
 
 _ADD_SEALS, _GET_SEALS, _SEAL_SHRINK = 1033, 1034, 2
 
@@ -64,12 +69,22 @@ class MemoryFile:
 class SentBlock:
     """A block of the sender's."""
 
-    __slots__ = ("number", "memory", "_file")
+    __slots__ = ("number", "memory", "free_since", "_file", "_map")
 
     def __init__(self, number: int, size: int) -> None:
         self.number = number
         self._file: MemoryFile | None = MemoryFile(size)
-        self.memory = np.frombuffer(mmap.mmap(self._file.fileno(), size), np.uint8)
+        self._map = mmap.mmap(self._file.fileno(), size)
+        self.memory = np.frombuffer(self._map, np.uint8)
+        self.free_since: float | None = None
+        """When it was given back, while it is free and still has memory."""
+
+    def empty(self) -> None:
+        """Gives its memory back to the system, on both sides; it has new memory when it is used."""
+        self.free_since = None
+        if _GIVE_BACK is not None:
+            with contextlib.suppress(OSError):
+                self._map.madvise(_GIVE_BACK)
 
     def take_file(self) -> MemoryFile | None:
         """The file, for the other side; None when it has been taken before."""
@@ -100,7 +115,9 @@ class SentBlocks:
         with self._lock:
             free = self._free.get(capacity)
             if free:
-                return free.pop()
+                block = free.pop()  # the one that was used last
+                block.free_since = None
+                return block
             if not may_add or self._closed or len(self._blocks) >= MOST_BLOCKS:
                 return None
             if self._bytes + capacity > self._limit:
@@ -120,7 +137,17 @@ class SentBlocks:
             for number in numbers:
                 block = self._blocks.get(number)
                 if block is not None:
+                    block.free_since = time.monotonic()
                     self._free.setdefault(block.memory.nbytes, []).append(block)
+
+    def give_back_idle(self, now: float) -> None:
+        """Gives back the memory of blocks that have been free for a while."""
+        with self._lock:
+            for free in self._free.values():
+                for block in free:
+                    since = block.free_since
+                    if since is not None and now - since >= memory.IDLE_SECONDS:
+                        block.empty()
 
     def close(self) -> None:
         """Gives the memory back; the other side keeps what it looks at."""

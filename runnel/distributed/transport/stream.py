@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import array
 import contextlib
+import fcntl
 import os
 import socket
 import ssl
 import struct
+import termios
 import threading
 from collections import deque
 from typing import Any, Protocol
@@ -50,6 +52,12 @@ class Stream(Protocol):
 
     def receive(self, into: memoryview) -> int:
         """Waits for some bytes; 0 when the other side has closed."""
+
+    def unread(self) -> int:
+        """At most how many of the bytes that were sent the other side has yet to read.
+
+        Known of a local socket only.
+        """
 
     def limit(self, seconds: float | None) -> None:
         """Sets for how long either direction may wait."""
@@ -112,6 +120,15 @@ class PlainStream:
                 found.frombytes(content[: len(content) - len(content) % found.itemsize])
                 self.descriptors.extend(found)
         return count
+
+    def unread(self) -> int:
+        if not self.is_local:
+            return 0
+        try:
+            found = fcntl.ioctl(self._socket, termios.TIOCOUTQ, bytes(4))
+        except (OSError, ValueError):  # it was closed in this moment
+            return 0
+        return int(struct.unpack("i", found)[0])
 
     def limit(self, seconds: float | None) -> None:
         self._socket.settimeout(seconds)
@@ -218,6 +235,9 @@ class TlsStream:
                 return 0
             with self._lock:
                 self._incoming.write(memoryview(self._read_buffer)[:count])
+
+    def unread(self) -> int:
+        return 0
 
     def limit(self, seconds: float | None) -> None:
         self._socket.settimeout(seconds)

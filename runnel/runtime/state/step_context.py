@@ -291,12 +291,17 @@ class StepContext:
                 wake.acquire(timeout=_SIGNAL_SECONDS if in_main_thread else -1)
             elif not wake.acquire(timeout=max(self.deadline - now(), 0)):
                 if not happened():
-                    raise errors.DeadlineExceededError(
-                        None,
-                        self._first(),
-                        f"The step ran out of time while {what or self._what()} was waiting. "
-                        f"{_LIMIT}",
-                    )
+                    raise self._out_of_time(what)
+
+    def stopped(self, what: str) -> errors.OpError | None:
+        """The error of a step that has to stop while ``what`` waits; None when it need not."""
+        if self.cancelled is not None:
+            return self._cancelled(what)
+        return self._out_of_time(what) if self.must_stop() else None
+
+    def _out_of_time(self, what: str | None) -> errors.DeadlineExceededError:
+        message = f"The step ran out of time while {what or self._what()} was waiting. {_LIMIT}"
+        return errors.DeadlineExceededError(None, self._first(), message)
 
     def linger(self, happened: Callable[[], bool], seconds: float) -> None:
         """Waits for ``happened()``, but no longer than that, in a step that has failed."""
