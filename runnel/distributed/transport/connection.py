@@ -9,6 +9,7 @@ each other, and a slow reader holds up who sends to it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import struct
 import threading
 from collections import deque
@@ -21,7 +22,7 @@ import numpy as np
 from runnel.distributed import wire
 from runnel.distributed.clock_offset import ClockOffset
 from runnel.distributed.messages import Message, pack, unpack
-from runnel.distributed.protocol.worker_pb2 import Envelope
+from runnel.distributed.protocol.worker_pb2 import Envelope, Hello
 from runnel.distributed.transport.backlog import MOST_WAITING, Backlog
 from runnel.distributed.transport.frame import HEADER, MAGIC, framed
 from runnel.distributed.transport.shared_memory import (
@@ -333,6 +334,8 @@ class Connection:
                 self.heard = True
                 if message is None:
                     continue
+                if isinstance(message, Envelope) and message.hello.refused:
+                    raise ConnectionResetError(f"{self.task} says: {message.hello.refused}")
                 self.is_receiving = True
                 self._receive(self, message, values)
                 self.is_receiving = False
@@ -344,12 +347,21 @@ class Connection:
         except Malformed as error:
             self._end_with(ConnectionError(f"what came is not a message of runnel's: {error}"))
         except MemoryError as error:
-            self._end_with(ConnectionError(f"there is no memory for what comes: {error}"))
+            why = f"there is no memory for what comes: {error}"
+            self._say_farewell(why)
+            self._end_with(ConnectionError(why))
         except OSError as error:
+            if error.errno == errno.EMFILE:
+                self._say_farewell(error.strerror or str(error))
             self._end_with(error)
         except BaseException as error:
             self._end_with(ConnectionError(f"{type(error).__name__}: {error}"))
             raise
+
+    def _say_farewell(self, why: str) -> None:
+        """Tells the other side why this one ends the connection, if that can be told at once."""
+        with contextlib.suppress(UnavailableError):
+            self.send(Envelope(hello=Hello(refused=why)), wait=False)
 
     def _tell_freed(self) -> None:
         """Gives blocks back without anything else to say: the other side may hear nothing more."""

@@ -30,6 +30,7 @@ logger = logging.getLogger("runnel")
 
 _HTTP2 = b"PRI "
 _CHUNK = 1 << 18
+_PAUSE_SECONDS = 0.2
 
 
 class Listener:
@@ -56,7 +57,11 @@ class Listener:
             local.bind(local_name)
             local.listen(512)
             self._sockets.append(local)
-        self._closed = False
+        self._ended = threading.Event()
+
+    @property
+    def _closed(self) -> bool:
+        return self._ended.is_set()
 
     @classmethod
     def of_task(cls, task: str, address: str, *others: Any) -> Listener:
@@ -80,14 +85,20 @@ class Listener:
             ).start()
 
     def _accept(self, listening: socket.socket) -> None:
+        told = ""
         while not self._closed:
             try:
                 sock, _ = listening.accept()
             except OSError as error:
                 if self._closed:
                     return
-                logger.warning("A connection could not be accepted: %s", error)
+                if told != str(error):
+                    told = str(error)
+                    logger.warning("A connection could not be accepted: %s", error)
+                # Without file descriptors it would fail again at once: it stays in the queue.
+                self._ended.wait(_PAUSE_SECONDS)
                 continue
+            told = ""
             threading.Thread(
                 target=self._take_up, args=(sock,), name="runnel-greeting", daemon=True
             ).start()
@@ -137,7 +148,7 @@ class Listener:
 
     def close(self) -> None:
         """Accepts no more."""
-        self._closed = True
+        self._ended.set()
         for sock in self._sockets:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import errno
 import fcntl
 import os
 import socket
@@ -113,12 +114,19 @@ class PlainStream:
     def receive(self, into: memoryview) -> int:
         if not self.is_local:
             return self._socket.recv_into(into)
-        count, attached, _, _ = self._socket.recvmsg_into([into], self._room)
+        count, attached, flags, _ = self._socket.recvmsg_into([into], self._room)
         for level, kind, content in attached:
             if (level, kind) == _RECEIVED:
                 found = array.array("i")
                 found.frombytes(content[: len(content) - len(content) % found.itemsize])
                 self.descriptors.extend(found)
+        if flags & socket.MSG_CTRUNC:
+            # The system has dropped them, and nobody can send them again.
+            raise OSError(
+                errno.EMFILE,
+                "this process has no file descriptors left for shared memory. Raise its limit "
+                "(ulimit -n), or set RUNNEL_TRANSPORT=tcp",
+            )
         return count
 
     def unread(self) -> int:
