@@ -34,6 +34,8 @@ from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.session import settings
 from runnel.runtime.session.options import SessionOptions
 from runnel.runtime.session.partial_run import PartialRun
+from runnel.runtime.state.random_streams import RandomStreams
+from runnel.runtime.state.task_state import TaskState
 
 logger = logging.getLogger("runnel")
 
@@ -103,10 +105,31 @@ class MasterSession:
     @property
     def resources(self) -> Any:
         """What the steps of this session share on this task."""
+        return self._state.resources
+
+    @property
+    def streams(self) -> RandomStreams:
+        """Those of its steps on this task."""
+        return self._state.streams
+
+    @property
+    def _state(self) -> TaskState:
         hosted = self.server.host.sessions.get(self.number)
         if hosted is None:
             raise errors.CancelledError(None, None, f"The session is over: {self.closed}")
-        return hosted.state.resources
+        return hosted.state  # type: ignore[no-any-return]
+
+    def keeps(self, op: Operation) -> bool:
+        """Whether ``op``, by itself, is placed on the task of this session."""
+        program = prune([], [op], [], ())
+        self._meet(self._tasks.needed(program.nodes))
+        placement = self.devices.placement([node.op for node in program.nodes], program)
+        device_of = devices_of_nodes(program, placement)
+        return all(
+            task_of(device.name) == self.server.task
+            for node, device in device_of.items()
+            if node.op is op
+        )
 
     # Planning -------------------------------------------------------------------------------
 

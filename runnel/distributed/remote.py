@@ -17,6 +17,7 @@ from runnel.graph.device_set import LogicalDevice
 from runnel.graph.graph import Graph
 from runnel.graph.operation import Operation, Tensor
 from runnel.runtime.session.partial_run import PartialRun, RunPlan
+from runnel.runtime.state.random_streams import RandomStreams
 from runnel.runtime.state.resources import Resources
 from runnel.runtime.state.step_context import StepContext
 
@@ -28,6 +29,7 @@ class RemoteBackend:
         self._client = Client(address, limit_of(config))
         self._graph = graph
         self.resources = Resources()
+        self.streams = RandomStreams()
         # Guards the version: one thread extends the graph at a time.
         self._lock = threading.Lock()
         self._unused: list[int] = []
@@ -63,6 +65,10 @@ class RemoteBackend:
             written = self._graph.as_graph_def(self._version, add_shapes=True, add_origins=True)
             request.graph_def = written.SerializeToString()
             self._version = self.call("ExtendSession", request).graph_version
+
+    def keeps(self, op: Operation) -> bool:
+        """Nothing is in this process."""
+        return False
 
     def reach(self, *step: Any) -> None:
         """The master waits for the tasks that a step needs."""

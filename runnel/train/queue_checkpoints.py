@@ -23,7 +23,7 @@ from runnel.graph.operation import Operation, Tensor
 from runnel.ops.queues.queue_ops import denoted, makes_queue, queue_handle
 from runnel.passes.program.state_access import variable_name
 from runnel.queues.queue import Queue
-from runnel.runtime.session.backend import LocalBackend
+from runnel.runtime.session.backend import Backend
 from runnel.train.queue_runner import QueueRunner
 
 _LONGEST_STEP = 120.0
@@ -108,14 +108,8 @@ class SavedQueues:
     @contextmanager
     def at_rest(self, sess: Any) -> Iterator[None]:
         """Within, no runner is in the middle of a step in ``sess``."""
-        backend = getattr(sess, "_backend", None)
-        if not isinstance(backend, LocalBackend):
-            raise UnimplementedError(
-                None,
-                None,
-                "tf.train.checkpoint_input_queues() works in a session of this process alone: on a "
-                "cluster other tasks may fill the same queues. Leave it out there.",
-            )
+        backend = sess._backend
+        self._require_here(backend)
         known = {stage.runner for stage in self._stages}
         for runner in sess.graph.get_collection(self._collection):
             if runner not in known:
@@ -133,6 +127,21 @@ class SavedQueues:
                 # Those before it rest no more if what it has put in had them go on.
                 self._await_rest(self._stages[:number], sess, backend.resources)
             yield
+
+    def _require_here(self, backend: Backend) -> None:
+        """An error when another task keeps what is saved: its steps cannot be held up from here."""
+        for stage in self._stages:
+            for op in (stage.takes | stage.fills).values():
+                if not backend.keeps(op):
+                    where = op.device or "the task of this session's target"
+                    raise UnimplementedError(
+                        None,
+                        op,
+                        f"The queue {op.name!r} is on {where}, which is in another process: "
+                        "tf.train.checkpoint_input_queues() saves what is in the process that "
+                        "fills it alone. Place the input on the task of the session, and make the "
+                        "session in that task's process (tf.Session(server.target))",
+                    )
 
     def _await_rest(self, held: Sequence[_Stage], sess: Any, resources: Any) -> None:
         deadline = time.monotonic() + _LONGEST_STEP

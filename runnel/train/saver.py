@@ -12,7 +12,6 @@ from runnel.checkpoint.reading import checkpoint_exists
 from runnel.checkpoint.streams_file import read_streams, write_streams
 from runnel.graph import errors
 from runnel.graph.operation import Operation, Tensor
-from runnel.runtime.session.backend import LocalBackend
 from runnel.runtime.state.random_streams import RandomStreams
 from runnel.train.background_save import BackgroundSave, snapshot
 from runnel.train.checkpoint_difference import difference_to
@@ -386,9 +385,9 @@ class Saver:
 
 
 def _random_streams(sess: Any) -> RandomStreams:
-    """Those of a session of this process; of one whose streams are elsewhere, none."""
+    """Those of a session's own task, in this process; of one whose task is elsewhere, none."""
     backend = getattr(sess, "_backend", None)
-    return backend.task.streams if isinstance(backend, LocalBackend) else RandomStreams()
+    return RandomStreams() if backend is None else backend.streams
 
 
 def _scoped(saver_def: Any, scope: str | None, strip: bool) -> Any:

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 import runnel as tf
+from runnel.distributed.remote import RemoteBackend
+from runnel.runtime.session import session as sessions
 from runnel.train import queue_checkpoints
 from tests.both_tiers import COMPILED, INTERPRETED
+from tests.distributed.clusters import servers
 
 FILES, RECORDS, EPOCHS, BATCH = 3, 8, 2, 6
 STEPS = FILES * RECORDS * EPOCHS // BATCH
@@ -182,7 +185,9 @@ def test_saving_does_not_change_what_comes(tmp_path, files):
         assert found == alone and len(alone) == STEPS
 
 
-def monitored(make, folder, steps: int, level: int, background: bool) -> list[float]:
+def monitored(
+    make, folder, steps: int, level: int, background: bool, master: str = ""
+) -> list[float]:
     with tf.Graph().as_default():
         tf.set_random_seed(7)
         job = Job(make())
@@ -195,6 +200,7 @@ def monitored(make, folder, steps: int, level: int, background: bool) -> list[fl
         )
         losses: list[float] = []
         with tf.train.MonitoredTrainingSession(
+            master,
             checkpoint_dir=str(folder),
             scaffold=scaffold,
             hooks=[saving],
@@ -473,16 +479,6 @@ def test_what_cannot_be_saved_is_told_when_the_graph_is_built():
             tf.train.checkpoint_input_queues()
 
 
-def test_on_a_cluster_it_is_refused(tmp_path, files):
-    with stopping(tf.train.Server.create_local_server()) as server, tf.Graph().as_default():
-        shuffled(files)
-        tf.train.checkpoint_input_queues()
-        with tf.Session(server.target) as sess:
-            initialised(sess)
-            with pytest.raises(tf.errors.UnimplementedError, match="this process alone"):
-                tf.train.Saver().save(sess, str(tmp_path / "m"))
-
-
 @pytest.mark.parametrize("place", range(2))
 def test_what_is_no_state_of_a_queue_is_told(place):
     from runnel.pipelines.state_bytes import encoded
@@ -503,3 +499,78 @@ def test_what_is_no_state_of_a_queue_is_told(place):
         with pytest.raises(tf.errors.DataLossError):
             sess.run(restore, {given: np.array([], object)})
         sess.run(restore, {given: good})
+
+
+# On a cluster -----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def running_on_tasks(begin):
+    """As :func:`running`, in the session of a worker whose variables are on another task."""
+    with servers(ps=1, worker=1) as cluster, tf.Session(cluster["worker0"].target) as sess:
+        begin(sess)
+        coord = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(sess, coord)
+        try:
+            yield sess
+        finally:
+            coord.request_stop()
+            coord.join(threads)
+
+
+@pytest.mark.parametrize(
+    ("make", "every"), [(shuffled, 1), (in_turn, 3), (padded, 3), (by_priority, 3), (chosen, 2)]
+)
+def test_a_workers_own_input_goes_on_with_the_same_losses(tmp_path, files, make, every):
+    with tf.Graph().as_default():
+        tf.set_random_seed(7)
+        setter = tf.train.replica_device_setter(ps_tasks=1, worker_device="/job:worker/task:0")
+        with tf.device(setter):
+            job = Job(make(files))
+        tf.train.checkpoint_input_queues()
+        assert job.train.device != job.loss.device
+        saver = tf.train.Saver(max_to_keep=None)
+        paths: list[str] = []
+        whole: list[float] = []
+        with running_on_tasks(initialised) as sess:
+            more = True
+            while more:
+                paths.append(
+                    saver.save(sess, str(tmp_path / "m"), len(whole), write_meta_graph=False)
+                )
+                more = job.losses(sess, every)
+                whole += more
+        assert len(set(whole)) == len(whole) >= STEPS // 2
+        for path in paths:
+            with running_on_tasks(restoring(saver, path)) as sess:
+                assert job.losses(sess) == whole[int(path.rpartition("-")[2]) :], path
+
+
+def test_a_monitored_job_on_a_cluster_goes_on_with_the_same_losses(tmp_path, files):
+    parts = []
+    for name, steps in (("whole", 100), ("parts", 3), ("parts", 100)):
+        with stopping(tf.train.Server.create_local_server()) as server:
+            folder = tmp_path / name
+            job = monitored(lambda: shuffled(files), folder, steps, COMPILED, True, server.target)
+            parts.append(job)
+    assert parts[1] + parts[2] == parts[0] and len(parts[0]) == STEPS
+
+
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_queues_of_another_process_are_refused_by_name(tmp_path, files, monkeypatch, is_remote):
+    """Others may take from them or fill them: nobody here could have those rest."""
+    with tf.Graph().as_default() as graph, servers(ps=1, worker=1) as cluster:
+        with tf.device("/job:worker" if is_remote else "/job:ps"):
+            shuffled(files)
+        tf.train.checkpoint_input_queues()
+        target = cluster["worker0"].target
+        backend = RemoteBackend(target.removeprefix("grpc://"), graph, None)
+        if is_remote:
+            monkeypatch.setattr(sessions, "open_backend", lambda *_: backend)
+        else:
+            backend.close()
+        with tf.Session(target) as sess:
+            initialised(sess)
+            with pytest.raises(tf.errors.UnimplementedError, match="in another process") as raised:
+                tf.train.Saver().save(sess, str(tmp_path / "m"))
+            assert raised.value.op.type.endswith("QueueV2")

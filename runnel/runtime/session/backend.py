@@ -19,6 +19,7 @@ from runnel.runtime.schedule.plan import StepPlan
 from runnel.runtime.session import settings
 from runnel.runtime.session.options import SessionOptions
 from runnel.runtime.session.partial_run import PartialRun
+from runnel.runtime.state.random_streams import RandomStreams
 from runnel.runtime.state.resources import Resources
 from runnel.runtime.state.sent_ahead import raise_first
 from runnel.runtime.state.step_context import StepContext
@@ -47,6 +48,13 @@ class Backend(Protocol):
     @property
     def resources(self) -> Resources:
         """What the steps that run in this process share beside variables."""
+
+    @property
+    def streams(self) -> RandomStreams:
+        """The random streams of the steps that run in this process."""
+
+    def keeps(self, op: Operation) -> bool:
+        """Whether what ``op`` makes, such as a queue, is among :attr:`resources`."""
 
     def reach(
         self,
@@ -87,6 +95,14 @@ class LocalBackend:
     @property
     def resources(self) -> Resources:
         return self.task.resources
+
+    @property
+    def streams(self) -> RandomStreams:
+        return self.task.streams
+
+    def keeps(self, op: Operation) -> bool:
+        """All is in this process."""
+        return True
 
     def reach(self, *step: Any) -> None:
         """This process is here."""
