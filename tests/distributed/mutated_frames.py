@@ -7,17 +7,12 @@ a thread by an error that nobody meant, or leave something behind when the conne
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
-import resource
 import socket
-import subprocess
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,14 +25,13 @@ from runnel.distributed.peers import Peers, TaskIdentity
 from runnel.distributed.protocol.worker_pb2 import Envelope
 from runnel.distributed.security import Security
 from runnel.distributed.transport.frame import HEADER, framed
-from tests.distributed.mutated_messages import MEGABYTES, megabytes
+from tests.distributed.mutated_messages import MEGABYTES, in_batches, megabytes
 from tests.mutated_files.mutations import mutate_message, mutated_bytes
 
 BATCH = 10_000
 SECONDS = 30
 """Within which a connection ends whose other side has ended."""
 _ROOM = 4 << 30
-_SILENCE = "3"
 
 
 def frame(message: Message, values: list[Any]) -> bytes:
@@ -209,33 +203,6 @@ def _require_forgotten(server: Any, tell: Callable[[str], None]) -> None:
     tell(f"something is left: {left}")
 
 
-def main() -> None:
-    """Sends ``--count`` changed sequences, each batch from a process; status 1 if any fails."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--start", type=int, default=0, help="the first seed")
-    parser.add_argument("--batch", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    seeds = range(options.start, options.start + options.count)
-    if options.batch:
-        resource.setrlimit(resource.RLIMIT_DATA, (_ROOM, resource.RLIM_INFINITY))
-        closed = try_many(seeds, partial(print, flush=True))
-        print(f"CLOSED {closed}")
-        return
-    wrong = 0
-    for start in seeds[::BATCH]:
-        count = min(BATCH, seeds.stop - start)
-        command = [sys.executable, "-m", "tests.distributed.mutated_frames", "--batch"]
-        command += ["--start", str(start), "--count", str(count)]
-        environment = {**os.environ, "RUNNEL_HEARTBEAT_SECONDS": _SILENCE}
-        process = subprocess.run(command, capture_output=True, text=True, env=environment)
-        said, _, number = process.stdout.rpartition("CLOSED ")
-        wrong += bool(process.returncode or said)
-        print(f"{said}{count} from {start}: {number.strip() or 'none'} ended early", flush=True)
-        if process.returncode:
-            print(f"exit status {process.returncode}\n{process.stderr[-2000:]}", flush=True)
-    sys.exit(wrong > 0)
-
-
 if __name__ == "__main__":
-    main()
+    os.environ.setdefault("RUNNEL_HEARTBEAT_SECONDS", "3")  # for how long others are dialled
+    in_batches("tests.distributed.mutated_frames", __doc__ or "", BATCH, _ROOM, try_many)

@@ -27,6 +27,8 @@ from runnel.distributed.service import SERVICE, VERSION
 from runnel.memory import give_back_freed_memory
 from tests.mutated_files.mutations import mutate_message, mutated_bytes
 
+Batch = Callable[[range, Callable[[str], None]], int]
+
 BATCH = 2000
 SECONDS = 30
 """Within which a call is answered: the steps themselves have a deadline of one."""
@@ -250,9 +252,12 @@ def _require_quiet(server: Any, tell: Callable[[str], None]) -> None:
         tell(f"steps go on: {server.host.runs}, {list(server.masters)}")
 
 
-def main() -> None:
-    """Sends ``--count`` messages, each batch from a process; the exit status is 1 if any fails."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def in_batches(module: str, description: str, size: int, room: int, batch: Batch) -> None:
+    """Sends ``--count`` messages, each batch from a process; the exit status is 1 if any fails.
+
+    ``batch(seeds, tell)`` gives a number to be told.
+    """
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--start", type=int, default=0, help="the first seed")
     parser.add_argument("--batch", action="store_true", help=argparse.SUPPRESS)
@@ -260,23 +265,23 @@ def main() -> None:
     seeds = range(options.start, options.start + options.count)
     if options.batch:
         # More memory than this fails to be allocated, and the step that wants it with it.
-        resource.setrlimit(resource.RLIMIT_DATA, (_ROOM, resource.RLIM_INFINITY))
-        answered = try_many(seeds, lambda text: print(text, flush=True))
-        print(f"UNDERSTOOD {answered}")
+        resource.setrlimit(resource.RLIMIT_DATA, (room, resource.RLIM_INFINITY))
+        found = batch(seeds, lambda text: print(text, flush=True))
+        print(f"FOUND {found}")
         return
     wrong = 0
-    for start in seeds[::BATCH]:
-        count = min(BATCH, seeds.stop - start)
-        command = [sys.executable, "-m", "tests.distributed.mutated_messages", "--batch"]
+    for start in seeds[::size]:
+        count = min(size, seeds.stop - start)
+        command = [sys.executable, "-m", module, "--batch"]
         command += ["--start", str(start), "--count", str(count)]
         process = subprocess.run(command, capture_output=True, text=True)
-        said, _, number = process.stdout.rpartition("UNDERSTOOD ")
+        said, _, number = process.stdout.rpartition("FOUND ")
         wrong += bool(process.returncode or said)
-        print(f"{said}{count} from {start}: {number.strip() or 'none'} understood", flush=True)
+        print(f"{said}{count} from {start}: {number.strip() or 'none'}", flush=True)
         if process.returncode:
             print(f"exit status {process.returncode}\n{process.stderr[-2000:]}", flush=True)
     sys.exit(wrong > 0)
 
 
 if __name__ == "__main__":
-    main()
+    in_batches("tests.distributed.mutated_messages", __doc__ or "", BATCH, _ROOM, try_many)

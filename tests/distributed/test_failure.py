@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,11 +12,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import runnel as tf
+from runnel.distributed.client_calls import status
 from tests.distributed.clusters import Process, cluster_of, raised_by, servers
 
 pytestmark = pytest.mark.timeout(120)
@@ -236,6 +238,41 @@ def test_a_thousand_aborted_steps_leave_nothing_behind():
             for server in cluster.values():
                 for session in server.host._worker.sessions.values():
                     assert len(session.over) <= 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts open files of a process")
+def test_a_thousand_aborted_steps_leave_no_socket_file_or_memory_between_processes():
+    with worker_and_processes("ps") as (worker, processes):
+        x = tf.placeholder(tf.float32, [])
+        with tf.device("/job:ps/task:0"):
+            large = tf.fill([1 << 16], x)  # through shared memory
+            checked = tf.check_numerics(x, "bad")
+        with tf.device("/job:worker/task:0"):
+            y = tf.reduce_sum(large[:4]) + checked
+        ps = processes["ps"].pid
+        address = cast(Any, processes["spec"])["ps"][0]
+
+        def taken() -> tuple[int, int, int]:
+            told = json.loads(status(address))
+            return len(os.listdir(f"/proc/{ps}/fd")), told["threads"], told["memory_bytes"] >> 20
+
+        with tf.Session(worker.target) as sess:
+            step = sess.make_callable(y, [x])
+
+            def fail(count: int) -> None:
+                for _ in range(count):
+                    with pytest.raises(tf.errors.InvalidArgumentError):
+                        step(float("nan"))
+
+            fail(100)
+            files, threads, megabytes = taken()
+            here = threading.active_count(), len(os.listdir("/proc/self/fd"))
+            fail(1000)
+            assert step(2.0) == 10.0
+            now = taken()
+            assert now[0] <= files + 4 and now[1] <= threads + 2 and now[2] <= megabytes + 200
+            assert threading.active_count() <= here[0] + 2
+            assert len(os.listdir("/proc/self/fd")) <= here[1] + 4
 
 
 def test_a_client_that_dies_is_forgotten():

@@ -143,6 +143,23 @@ def restoring(saver, path):
 # The same losses --------------------------------------------------------------------------------
 
 
+def require_same_losses(tmp_path, job, every, begun) -> None:
+    """``job`` is saved every so many steps; each time another session goes on as it did."""
+    saver = tf.train.Saver(max_to_keep=None)
+    paths: list[str] = []
+    whole: list[float] = []
+    with begun(initialised) as sess:
+        more = True
+        while more:
+            paths.append(saver.save(sess, str(tmp_path / "m"), len(whole), write_meta_graph=False))
+            more = job.losses(sess, every)
+            whole += more
+    assert len(set(whole)) == len(whole) >= STEPS // 2
+    for path in paths:
+        with begun(restoring(saver, path)) as sess:
+            assert job.losses(sess) == whole[int(path.rpartition("-")[2]) :], path
+
+
 @pytest.mark.parametrize(
     ("make", "every"),
     [(shuffled, 1), (in_turn, 3), (padded, 3), (by_priority, 3), (chosen, 2), (looked_up, 5)],
@@ -152,21 +169,7 @@ def test_a_job_saved_after_any_step_goes_on_with_the_same_losses(tmp_path, files
         tf.set_random_seed(7)
         job = Job(make(files))
         tf.train.checkpoint_input_queues()
-        saver = tf.train.Saver(max_to_keep=None)
-        paths: list[str] = []
-        whole: list[float] = []
-        with running(initialised) as sess:
-            more = True
-            while more:
-                paths.append(
-                    saver.save(sess, str(tmp_path / "m"), len(whole), write_meta_graph=False)
-                )
-                more = job.losses(sess, every)
-                whole += more
-        assert len(set(whole)) == len(whole) >= STEPS // 2
-        for path in paths:
-            with running(restoring(saver, path)) as sess:
-                assert job.losses(sess) == whole[int(path.rpartition("-")[2]) :], path
+        require_same_losses(tmp_path, job, every, running)
 
 
 def test_saving_does_not_change_what_comes(tmp_path, files):
@@ -529,21 +532,7 @@ def test_a_workers_own_input_goes_on_with_the_same_losses(tmp_path, files, make,
             job = Job(make(files))
         tf.train.checkpoint_input_queues()
         assert job.train.device != job.loss.device
-        saver = tf.train.Saver(max_to_keep=None)
-        paths: list[str] = []
-        whole: list[float] = []
-        with running_on_tasks(initialised) as sess:
-            more = True
-            while more:
-                paths.append(
-                    saver.save(sess, str(tmp_path / "m"), len(whole), write_meta_graph=False)
-                )
-                more = job.losses(sess, every)
-                whole += more
-        assert len(set(whole)) == len(whole) >= STEPS // 2
-        for path in paths:
-            with running_on_tasks(restoring(saver, path)) as sess:
-                assert job.losses(sess) == whole[int(path.rpartition("-")[2]) :], path
+        require_same_losses(tmp_path, job, every, running_on_tasks)
 
 
 def test_a_monitored_job_on_a_cluster_goes_on_with_the_same_losses(tmp_path, files):
