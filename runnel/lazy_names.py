@@ -29,6 +29,7 @@ NAMESPACES = (
     "graph_util",
     "image",
     "io",
+    "keras",
     "launch",
     "layers",
     "linalg",

@@ -14,10 +14,16 @@ SHARED = {
 """Names of several classes, each with the reason why it must be."""
 
 
+NAMED_BY_TENSORFLOW = ("keras",)
+"""Folders where TensorFlow has classes of its own under the names of its other namespaces."""
+
+
 def _classes() -> dict[str, list[str]]:
     """The files that define a class of each public name."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in sorted(PACKAGE.rglob("*.py")):
+        if path.relative_to(PACKAGE).parts[0] in NAMED_BY_TENSORFLOW:
+            continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found[node.name].append(str(path.relative_to(PACKAGE)))

@@ -300,7 +300,7 @@ class Layer:
             if "scope" in inspect.signature(self.call).parameters:
                 kwargs["scope"] = scope
             with name_scope(scope.original_name_scope):
-                inputs = map_leaves(_as_input, inputs)
+                inputs = map_leaves(as_input, inputs)
                 self._check_inputs(inputs)
                 if not self.built:
                     self._build(inputs)
@@ -375,7 +375,7 @@ def _unique_layer_name(base: str) -> str:
         return f"{base}_{counts[0][base]}"
 
 
-def _as_input(value: Any) -> Any:
+def as_input(value: Any) -> Any:
     """Arrays and numbers become tensors; what is not a tensor (a TensorArray) stays as it is."""
     if value is None or isinstance(value, Tensor) or hasattr(value, "_flow_of_tensor_array"):
         return value

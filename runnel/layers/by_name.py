@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from runnel.ops import activations, elementwise, softmax
@@ -22,15 +23,25 @@ _ACTIVATIONS: dict[str, Callable[..., Any] | None] = {
     "tanh": elementwise.tanh,
 }
 
+_scaled = initializers.VarianceScaling
+
 _INITIALIZERS: dict[str, Callable[..., Any]] = {
     "constant": initializers.Constant,
     "glorot_normal": initializers.GlorotNormal,
     "glorot_uniform": initializers.GlorotUniform,
+    "he_normal": partial(_scaled, 2.0, "fan_in", "truncated_normal"),
+    "he_uniform": partial(_scaled, 2.0, "fan_in", "uniform"),
+    "identity": initializers.Identity,
+    "lecun_normal": partial(_scaled, 1.0, "fan_in", "truncated_normal"),
+    "lecun_uniform": partial(_scaled, 1.0, "fan_in", "uniform"),
+    # By name they have the narrow ranges of Keras, not those of tf.random_normal_initializer.
+    "normal": partial(initializers.RandomNormal, 0.0, 0.05),
     "ones": initializers.Ones,
     "orthogonal": initializers.Orthogonal,
-    "random_normal": initializers.RandomNormal,
-    "random_uniform": initializers.RandomUniform,
-    "truncated_normal": initializers.TruncatedNormal,
+    "random_normal": partial(initializers.RandomNormal, 0.0, 0.05),
+    "random_uniform": partial(initializers.RandomUniform, -0.05, 0.05),
+    "truncated_normal": partial(initializers.TruncatedNormal, 0.0, 0.05),
+    "uniform": partial(initializers.RandomUniform, -0.05, 0.05),
     "variance_scaling": initializers.VarianceScaling,
     "zeros": initializers.Zeros,
 }
@@ -43,8 +54,10 @@ def as_activation(given: Any) -> Callable[[Any], Any] | None:
 
 def as_initializer(given: Any) -> Any:
     """The initializer that ``given`` (an initializer, its class or name, or None) stands for."""
-    found = given if isinstance(given, type) else _find(given, _INITIALIZERS, "initializer")
-    return found() if isinstance(found, type) else found
+    if isinstance(given, type):
+        return given()
+    found = _find(given, _INITIALIZERS, "initializer")
+    return found() if isinstance(given, str) else found
 
 
 def _find(given: Any, table: dict[str, Any], what: str) -> Any:

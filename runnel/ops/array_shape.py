@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from runnel.graph.shapes import (
     format_dims,
     is_fully_defined,
     merge_dims,
+    num_elements,
 )
 
 _OUT_TYPE = "out_type: {int32, int64} = DT_INT32"
@@ -178,7 +180,18 @@ def _(x, shape):
     given = constant_value(shape)
     if given is not None and is_fully_defined(x.dims):
         return resolve_shape(x.dims, given.tolist())
-    return constant_value_as_dims(shape)
+    wanted = constant_value_as_dims(shape)
+    if given is None and wanted is not None and wanted.count(None) == 1:
+        return _with_the_one_unknown(wanted, num_elements(x.dims))
+    return wanted
+
+
+def _with_the_one_unknown(wanted: tuple[int | None, ...], count: int | None) -> Dims:
+    """``wanted``, whose unknown dimension follows from the number of elements."""
+    others = prod(d for d in wanted if d is not None)
+    if count is None or not others or count % others:
+        return wanted
+    return tuple([count // others if d is None else d for d in wanted])
 
 
 def resolve_shape(dims: tuple[int, ...], wanted: list[int]) -> tuple[int, ...]:

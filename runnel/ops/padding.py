@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from runnel.graph.array_size import require_addressable
-from runnel.graph.constant_value import constant_value
+from runnel.graph.constant_value import constant_value, constant_value_as_dims
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import OpDef, get_op_def, register_op
@@ -37,11 +37,14 @@ def _(x, multiples):
     if count is not None and count != len(x.dims):
         raise ValueError(f"multiples must have {len(x.dims)} elements, one for each dimension")
     times = constant_value(multiples)
-    if times is None:
-        return (None,) * len(x.dims)
-    if (times < 0).any():
+    if times is not None and (times < 0).any():
         raise ValueError(f"multiples must not be negative, but are {times.tolist()}")
-    return tuple(None if d is None else d * int(n) for d, n in zip(x.dims, times, strict=True))
+    known = constant_value_as_dims(multiples)
+    if known is None:
+        return (None,) * len(x.dims)
+    return tuple(
+        None if d is None or n is None else d * n for d, n in zip(x.dims, known, strict=True)
+    )
 
 
 @tile_op.kernel
@@ -110,6 +113,14 @@ def _amounts(paddings: np.ndarray, rank: int) -> list[tuple[int, int]]:
     return [(int(before), int(after)) for before, after in paddings]
 
 
+def _known_amounts(paddings: Tensor, rank: int) -> list[tuple[int, int] | None]:
+    """The pairs that are known, where only some of them depend on data."""
+    if paddings.op.type != "Pack" or len(paddings.op.inputs) != rank or paddings.op.attrs["axis"]:
+        return [None] * rank
+    known = [constant_value(pair) for pair in paddings.op.inputs]
+    return [None if pair is None else (int(pair[0]), int(pair[1])) for pair in known]
+
+
 def _padded_dims(x: Tensor, paddings: Tensor, sign: int = 1) -> Dims:
     if paddings.dims is not None and (len(paddings.dims) != 2 or paddings.dims[1] not in (2, None)):
         raise ValueError(f"paddings must have the shape (rank, 2), not {paddings.shape}")
@@ -118,9 +129,14 @@ def _padded_dims(x: Tensor, paddings: Tensor, sign: int = 1) -> Dims:
         return None
     if paddings.dims is not None and paddings.dims[0] not in (rank, None):
         raise ValueError(f"paddings must have the shape ({rank}, 2), not {paddings.shape}")
-    amounts = constant_value(paddings)
-    if amounts is None or x.dims is None:
+    if x.dims is None:
         return (None,) * rank
+    amounts = constant_value(paddings)
+    if amounts is None:
+        return tuple(
+            None if d is None or pair is None else d + sign * sum(pair)
+            for d, pair in zip(x.dims, _known_amounts(paddings, rank), strict=True)
+        )
     return tuple(
         None if d is None else d + sign * (before + after)
         for d, (before, after) in zip(x.dims, _amounts(amounts, rank), strict=True)

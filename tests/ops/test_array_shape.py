@@ -82,6 +82,14 @@ def test_expand_dims_and_squeeze_mistakes() -> None:
     assert tf.expand_dims(x, dim=0).dims == (1, 2, 1)
 
 
+def test_a_dimension_that_data_decides_follows_from_the_number_of_elements() -> None:
+    n = tf.placeholder(tf.int32, [])
+    assert tf.reshape(tf.ones([4, 6]), [n, 8]).dims == (3, 8)
+    assert tf.reshape(tf.ones([4, 6]), [n, n]).dims == (None, None)
+    assert tf.reshape(tf.ones([4, 6]), [n, 5]).dims == (None, 5)
+    assert tf.reshape(tf.ones([0, 6]), [n, 6]).dims == (0, 6)
+
+
 def test_squeeze_of_a_size_that_is_not_one_fails_at_run_time() -> None:
     x = tf.placeholder(tf.float32, [None, 3])
     y = tf.squeeze(x, [0])

@@ -34,6 +34,15 @@ def test_tile_of_unknown_shape() -> None:
     )
 
 
+def test_sizes_that_do_not_depend_on_data_are_known() -> None:
+    x, n = tf.placeholder(tf.float32, [None, 4]), tf.placeholder(tf.int32, [])
+    assert tf.tile(x, [n, 2]).dims == (None, 8)
+    assert tf.tile(x, tf.concat([[n], [3]], 0)).dims == (None, 12)
+    assert tf.tile(tf.ones([2, 3]), [1, n]).dims == (2, None)
+    assert tf.pad(tf.ones([2, 3]), [[n, 0], [1, 1]]).dims == (None, 5)
+    assert tf.pad(x, [[1, 1], [0, n]]).dims == (None, None)
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
