@@ -37,6 +37,7 @@ from runnel.contrib.layers.fully_connected import (
     relu,
     relu6,
 )
+from runnel.contrib.layers.in_plane import conv2d_in_plane, convolution2d_in_plane
 from runnel.contrib.layers.initializers import (
     variance_scaling_initializer,
     xavier_initializer,
@@ -87,12 +88,14 @@ __all__ = [
     "bias_add",
     "conv1d",
     "conv2d",
+    "conv2d_in_plane",
     "conv2d_transpose",
     "conv3d",
     "conv3d_transpose",
     "convolution",
     "convolution1d",
     "convolution2d",
+    "convolution2d_in_plane",
     "convolution2d_transpose",
     "convolution3d",
     "convolution3d_transpose",

@@ -148,3 +148,13 @@ def independent(tf, run):
     found += [tfd.kl_divergence(most, near), most.stddev(), most.batch_shape_tensor()]
     loss = tf.reduce_sum(one.log_prob(flags)) + tf.reduce_sum(tfd.kl_divergence(most, near))
     return run([*found, near.event_shape_tensor(), tf.gradients(loss, x)[0]])
+
+
+def in_plane(tf, run):
+    slim, x = tf.contrib.slim, tf.constant(_IMAGES)
+    with slim.arg_scope([slim.conv2d_in_plane], weights_regularizer=slim.l2_regularizer(0.1)):
+        plain = slim.conv2d_in_plane(x, 3, scope="plain")
+        blurred = slim.conv2d_in_plane(x, [2, 3], stride=2, padding="VALID", activation_fn=None)
+    found = tf.reduce_sum(plain * plain) + tf.reduce_sum(blurred * blurred)
+    losses = tf.losses.get_regularization_losses()
+    return run([plain, blurred, tf.gradients(found, x)[0], *losses])
