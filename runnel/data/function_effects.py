@@ -9,26 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from runnel.graph import effects
 from runnel.graph.collections import GraphKeys
 from runnel.graph.graph import Graph, control_dependencies
 from runnel.graph.operation import Operation, Tensor
 from runnel.ops.control import identity
 
-_LOOKS = {"ReadVariableOp", "ReadFile", "MatchingFiles", "Timestamp", "VarIsInitializedOp"}
-_LOOKS |= {"LookupTableFind", "LookupTableFindV2", "LookupTableSize", "LookupTableSizeV2"}
-_LOOKS |= {"LookupTableExport", "LookupTableExportV2", "IsVariableInitialized"}
-"""What depends on state, but leaves it alone."""
-_HANDLES = {"variant", "resource"}
-
 
 def has_effect(op: Operation) -> bool:
     """Whether running ``op`` does more than to give its outputs."""
-    kind = op.op_def
-    if not kind.stateful or kind.variable or kind.random or op.type in _LOOKS:
-        return False
-    if op.type.startswith("Placeholder"):
-        return False
-    return not any(output.dtype.name in _HANDLES for output in op.outputs)
+    return effects.has_effect(op.op_def)
 
 
 def with_effects(outputs: Sequence[Tensor], body: Sequence[Operation]) -> list[Tensor]:

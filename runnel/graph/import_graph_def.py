@@ -15,6 +15,7 @@ from runnel.graph.conversion import convert_to_tensor, make_array
 from runnel.graph.creation_site import Site, capture_site
 from runnel.graph.device import merge_device
 from runnel.graph.dtypes import DType, as_dtype
+from runnel.graph.functions.expansion import expand_functions
 from runnel.graph.graph import Graph, get_default_graph
 from runnel.graph.graph_def import GRAPH_DEF_VERSION, ORIGIN
 from runnel.graph.import_order import import_order, is_back_edge
@@ -57,7 +58,7 @@ def import_graph_def(
     graph._check_not_finalized()
     _check_versions(graph_def.versions)
     with collection_paused():
-        nodes = read_nodes(graph_def, producer_op_list)
+        nodes = read_nodes(expand_functions(graph_def), producer_op_list)
         importer = _Importer(graph, nodes, capture_site(1))
         importer.replace_inputs(input_map, name)
         returned = importer.find_elements(return_elements)
@@ -76,7 +77,7 @@ def extend_graph(graph: Graph, graph_def: Any) -> None:
     graph._check_not_finalized()
     _check_versions(graph_def.versions)
     with collection_paused():
-        importer = _Importer(graph, read_nodes(graph_def, None), ())
+        importer = _Importer(graph, read_nodes(expand_functions(graph_def), None), ())
         importer.take_what_exists()
         importer.check_edges()
         importer.build()

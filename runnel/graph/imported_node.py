@@ -113,15 +113,12 @@ def _op_defs_of(graph_def: Any) -> dict[str, OpDef]:
         return found
     import difflib
 
-    functions = {function.signature.name for function in graph_def.library.function}
     lines = []
     for op_type, names in sorted(missing.items()):
         line = f"  {op_type!r}, of node {names[0]!r}"
         if len(names) > 1:
             line += f" and {len(names) - 1} more"
-        if op_type in functions:
-            line += ": it is a function of the GraphDef's library; functions are not supported"
-        elif close := difflib.get_close_matches(op_type, registered_ops(), n=3):
+        if close := difflib.get_close_matches(op_type, registered_ops(), n=3):
             line += f": did you mean {' or '.join(close)}?"
         lines.append(line)
     raise ValueError(

@@ -9,6 +9,8 @@ passes on whichever input is alive. ``Enter`` brings a tensor into a *frame*, in
 
 from __future__ import annotations
 
+import numpy as np
+
 from runnel.graph.errors import AbortedError
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.registry import OpDef, register_op
@@ -55,6 +57,9 @@ loop_cond_op = register_op(
     "LoopCond", inputs="input: bool", outputs="output: bool", host=True, differentiable=False
 )
 loop_cond_op.shape(unchanged)
+to_bool_op = register_op(
+    "ToBool", inputs="input: T", outputs="output: bool", attrs="T: type", differentiable=False
+)
 control_trigger_op = register_op("ControlTrigger", host=True, differentiable=False)
 abort_op = register_op(
     "Abort",
@@ -63,6 +68,21 @@ abort_op = register_op(
     stateful=True,
     differentiable=False,
 )
+
+
+@to_bool_op.shape
+def _(value):
+    return ()
+
+
+@to_bool_op.kernel
+def _(xp, value):
+    """Whether a scalar is not zero or empty; another tensor is true if it has elements."""
+    if xp.ndim(value):
+        return xp.asarray(value.size > 0)
+    if xp is np and np.asarray(value).dtype == object:
+        return np.asarray(len(np.asarray(value).item()) > 0)
+    return value != 0
 
 
 @abort_op.kernel

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from runnel.graph.errors import UnimplementedError
-from runnel.graph.registry import registered_ops
 from runnel.saved_model.assets import assets_of
 from runnel.saved_model.constants import (
     LEGACY_INIT_OP_KEY,
@@ -27,7 +25,6 @@ maybe_saved_model_directory = contains_saved_model
 
 __all__ = ["load", "maybe_saved_model_directory"]
 
-_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _INIT_OP_SIGNATURE = "__saved_model_init_op"
 
 
@@ -56,7 +53,6 @@ def load(
     """
     folder = Path(os.fsdecode(os.fspath(export_dir)))
     found = _with_tags(read_saved_model(folder), tags, folder)
-    _refuse_functions(found, folder)
     with sess.graph.as_default():
         assets = assets_of(found, folder, import_scope)
         saver = import_meta_graph(found, import_scope=import_scope, **saver_kwargs)
@@ -82,22 +78,6 @@ def _with_tags(saved_model: Any, tags: Iterable[str], folder: Path) -> Any:
         f"found in the SavedModel {folder}. It has graphs with these tags: "
         + ("; ".join(", ".join(one) or "(none)" for one in there) or "no graphs at all")
     )
-
-
-def _refuse_functions(meta_graph: Any, folder: Path) -> None:
-    """An error for a model of TensorFlow 2, whose graph is a call of functions."""
-    functions = {function.signature.name for function in meta_graph.graph_def.library.function}
-    missing = (_CALLS | functions) - registered_ops().keys()
-    calls = sorted({n.op for n in meta_graph.graph_def.node if n.op in missing})
-    if calls:
-        raise UnimplementedError(
-            None,
-            None,
-            f"The SavedModel {folder} computes by calling functions ({', '.join(calls[:3])}), as "
-            "tf.saved_model.save of TensorFlow 2 writes it; runnel reads graphs without functions. "
-            "In TensorFlow, load it, freeze it with convert_variables_to_constants_v2, and write "
-            "the graph with tf.compat.v1.saved_model.simple_save.",
-        )
 
 
 def _main_op(meta_graph: Any, graph: Any, scope: str | None) -> Any:
