@@ -264,6 +264,7 @@ FAMILIES = (
     "runnel.ops.checkpoints",
     "runnel.ops.summaries",
     "runnel.ops.gather_tree",
+    "runnel.ops.tensor_list",
     "runnel.ops.recurrent_blocks",
     "runnel.ops.ragged.ragged_variants",
     "runnel.ops.spectral.audio",

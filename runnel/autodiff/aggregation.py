@@ -35,6 +35,13 @@ def aggregate(parts: Sequence[Any], method: int | None = None) -> Tensor | Index
     return add_n([convert_to_tensor(part) for part in parts])
 
 
+def add(one: Tensor, other: Tensor) -> Tensor:
+    """The sum of two dense gradients, which may be lists of tensors."""
+    if one.dtype.name != "variant":
+        return one + other
+    return convert_to_tensor(aggregate([one, other]))
+
+
 def _concatenate(parts: Sequence[IndexedSlices]) -> IndexedSlices:
     """Slices with the same index add up by definition, so the sum is a concatenation."""
     from runnel.ops.casting import cast

@@ -24,6 +24,7 @@ from runnel.autodiff.stack_gradients import StackGradients
 from runnel.autodiff.zeros import Gradient, completed
 from runnel.graph.collection_pause import collection_paused
 from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.functions.symbolic_gradient import declare_gradients
 from runnel.graph.gradient_registry import gradient_function
 from runnel.graph.graph import Graph, name_scope
 from runnel.graph.indexed_slices import IndexedSlices
@@ -410,3 +411,19 @@ class _Backward:
 
 
 __all__ = ["AggregationMethod", "UnconnectedGradients", "gradients", "is_trainable"]
+
+
+def _of_function(ys: list[Tensor], xs: list[Tensor], grad_ys: list[Tensor]) -> list[Tensor]:
+    """The gradients of a function of a GraphDef's library, with zeros where there are none."""
+    from runnel.ops.fill import zeros_like
+
+    pairs = [(y, g) for y, g in zip(ys, grad_ys, strict=True) if is_trainable(y.dtype)]
+    found = gradients([y for y, _ in pairs], xs, [g for _, g in pairs]) if pairs else []
+    found = found or [None] * len(xs)
+    return [
+        zeros_like(x) if grad is None else convert_to_tensor(grad)
+        for x, grad in zip(xs, found, strict=True)
+    ]
+
+
+declare_gradients(_of_function)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from runnel.autodiff.aggregation import add
 from runnel.autodiff.gradient_context import GradientContext
 from runnel.autodiff.handles import stack_of
 from runnel.autodiff.loop_history import counter_of
@@ -214,7 +215,7 @@ class _LoopGradient:
         grads = [found.get(variable.start), found.get(variable.merged)]
         parts = [convert_to_tensor(grad) for grad in grads if grad is not None]
         if parts:
-            total = parts[0] if len(parts) == 1 else parts[0] + parts[1]
+            total = parts[0] if len(parts) == 1 else add(parts[0], parts[1])
         else:
             total = zeros_for(variable.merged if variable.start is None else variable.start)
         total.set_shape(variable.merged.dims)

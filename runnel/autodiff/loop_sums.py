@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from runnel.autodiff.aggregation import add
 from runnel.autodiff.zeros import Gradient, dims_of, shape_for, type_of, zeros_for
 from runnel.control_flow.while_context import WhileContext
 from runnel.graph.indexed_slices import IndexedSlices
@@ -32,7 +33,7 @@ def sum_over_iterations(
     with loop.graph._scopes.override(control_inputs=(), control_flow_context=loop.outer_context):
         zero = zeros_for(outside)
     variable, total = loop.add_variable(zero, dims_of(outside))
-    following = total + grad
+    following = add(total, grad)
     following.set_shape(dims_of(outside))
     last = loop.end_variable(variable, following)
     return lambda: last

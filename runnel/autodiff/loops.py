@@ -28,7 +28,7 @@ def is_trainable(dtype: DType) -> bool:
 
 
 def is_differentiable(tensor: Tensor) -> bool:
-    """True for numbers, and for what denotes some: a variable, or a stack of values."""
+    """True for numbers, and for what denotes some: a variable, a stack or a list of values."""
     dtype = tensor.dtype.base_dtype
     if dtype.name == "resource":
         maker = made_by(tensor)
@@ -36,7 +36,7 @@ def is_differentiable(tensor: Tensor) -> bool:
             elements = maker.attrs["elem_type"]
             return elements.is_floating or elements.is_complex
         return maker.op_def.variable
-    return dtype.is_floating or dtype.is_complex
+    return dtype.is_floating or dtype.is_complex or dtype.name == "variant"
 
 
 class LoopLevel:

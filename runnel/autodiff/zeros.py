@@ -47,8 +47,10 @@ def shape_for(tensor: Tensor) -> Any:
 
 def zeros_for(tensor: Tensor) -> Tensor:
     """Zeros in the shape of ``tensor``, or of the variable that it denotes."""
-    from runnel.ops.fill import zeros
+    from runnel.ops.fill import zeros, zeros_like
 
+    if tensor.dtype.name == "variant":
+        return zeros_like(tensor, optimize=False)
     return zeros(shape_for(tensor), type_of(tensor))
 
 

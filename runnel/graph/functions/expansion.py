@@ -217,7 +217,7 @@ class Expansion:
 
         ``in_primitives``: branches and loops around it may be made of primitives.
         """
-        from runnel.graph.functions import control_flow, dataset_functions
+        from runnel.graph.functions import control_flow, dataset_functions, symbolic_gradient
 
         op = use.node.op
         if op in control_flow.LOWERED:
@@ -225,7 +225,7 @@ class Expansion:
         elif op in self.library or op in CALLS:
             results = self._call(self._waiting(use, in_primitives))
         elif op == SYMBOLIC_GRADIENT:
-            raise use.error("gradients of functions are taken by tf.gradients, not by this node")
+            results = symbolic_gradient.expand(self, self._waiting(use, in_primitives))
         else:
             return dataset_functions.expand(self, use)
         self._finish(use, results)
@@ -305,7 +305,7 @@ class Expansion:
                 f"the function {body.name!r} takes {len(body.argument_types)} arguments, but "
                 f"{len(inputs)} are given"
             )
-        return _Call(self, use, body, prefix, inputs, region).run()
+        return Call(self, use, body, prefix, inputs, region).run()
 
     def _finish(self, use: Use, results: Results) -> None:
         """Has the outputs of ``use`` be ``results``; where others need it there is a node."""
@@ -329,7 +329,7 @@ class Expansion:
         self._append(node, [endpoint for endpoint, _ in kept], controls, use.region)
 
 
-class _Call:
+class Call:
     """The nodes of one function, called once."""
 
     def __init__(

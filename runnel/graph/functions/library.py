@@ -25,6 +25,8 @@ DEEPEST = 100
 """As many calls may be inside one another."""
 _PER_EDGE = 6
 """So many nodes at most carry one input or output of a conditional or loop."""
+_OF_GRADIENT = 8
+"""A function with its gradient has about so many times its nodes."""
 
 
 def named_functions(node: Any) -> Iterator[str]:
@@ -112,6 +114,8 @@ class Library:
         for name in self.called(node):
             below = self._measure(name, path)
             count, size, depth = count + below[0], size + below[1], max(depth, below[2])
+        if node.op == SYMBOLIC_GRADIENT:
+            count, size = count * _OF_GRADIENT, size * _OF_GRADIENT
         return count, size, depth
 
     def _measure(self, name: str, path: tuple[str, ...]) -> tuple[int, int, int]:

@@ -207,7 +207,11 @@ def _(xp, table, keys, values):
 
 @import_op.kernel
 def _(xp, table, keys, values):
-    denoted(table, TableState).replace(np.asarray(keys), np.asarray(values))
+    state = denoted(table, TableState)
+    if state.is_static:  # which TensorFlow 2's initializers of tables fill so
+        _initialize(state, keys, values)
+    else:
+        state.replace(np.asarray(keys), np.asarray(values))
     return ()
 
 
@@ -244,6 +248,11 @@ def _(xp, table):
 
 @initialize_op.kernel
 def _(xp, table, keys, values):
+    _initialize(denoted(table, TableState), keys, values)
+    return ()
+
+
+def _initialize(state: TableState, keys: Any, values: Any) -> None:
     if np.shape(values) != np.shape(keys):
         raise InvalidArgumentError(
             None,
@@ -254,8 +263,7 @@ def _(xp, table, keys, values):
     pairs = zip(
         np.asarray(keys).reshape(-1).tolist(), np.asarray(values).reshape(-1).tolist(), strict=True
     )
-    denoted(table, TableState).initialize(pairs)
-    return ()
+    state.initialize(pairs)
 
 
 @initialize_from_file_op.kernel

@@ -67,6 +67,11 @@ class TableState:
                     "are given. Give one of them another shared_name",
                 )
 
+    @property
+    def is_static(self) -> bool:
+        """Whether it is filled once, and never changed."""
+        return self._static
+
     def initialize(self, pairs: Iterable[tuple[Any, Any]]) -> None:
         """Fills a static table; one that is filled stays as it is."""
         if not self._static:

@@ -241,6 +241,18 @@ class _Cutting:
             for segment in cluster(part, self._state, self._device, device_of)
         ]
 
+    def _held_before(self, node: Node, units_of: Mapping[Node, list[int]]) -> Iterator[Node]:
+        """What must have run before ``node``; for a constant that no unit holds, what it awaits."""
+        seen: set[Node] = set()
+        left = list(self._before[node])
+        while left:
+            other = left.pop()
+            if other in units_of:
+                yield other
+            elif other not in seen:
+                seen.add(other)
+                left += self._before[other]
+
     def _is_wanted_outside(self, value: int, node: Node, group: Group) -> bool:
         if value in self._fetched:
             return True
@@ -289,7 +301,7 @@ class _Cutting:
                 needs.append(set())
         for unit, (own, members) in enumerate(held):
             for node in members:
-                for other in self._before[node]:
+                for other in self._held_before(node, units_of):
                     units = units_of[other]
                     # A write waits for every read before it, also those that groups have copied.
                     if node not in self._next_writes.get(other, ()):

@@ -38,6 +38,8 @@ class SpentArrays:
         ``call`` is its kernel, ``spent`` are the names that no later line uses.
         """
         kind, given = node.op_def.name, list(arguments)
+        if any(self._infos[value].dtype.name == "variant" for value in node.inputs):
+            return call, given  # what is no array
         is_new = kind in _NEW or (kind == "AddN" and len(arguments) > 1)
         computes_in_place = isinstance(call, np.ufunc) and (call.nin, call.nout) == (len(given), 1)
         if not verification.enabled:
