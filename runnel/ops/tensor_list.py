@@ -84,7 +84,9 @@ def _dims_of(shape: Any) -> Dims:
     if shape.ndim == 0:
         if shape != -1:
             raise InvalidArgumentError(
-                None, None, f"The only valid scalar shape tensor is the fully unknown shape -1, not {shape}"
+                None,
+                None,
+                f"The only valid scalar shape tensor is the fully unknown shape -1, not {shape}",
             )
         return None
     return tuple(None if size < 0 else int(size) for size in shape)
@@ -281,9 +283,7 @@ def _(xp, shape, count, *, element_dtype):
 def _(xp, tensor, shape, *, element_dtype):
     tensor = np.asarray(tensor)
     if not tensor.ndim:
-        raise InvalidArgumentError(
-            None, None, "Tensor must be at least a vector, but saw a scalar"
-        )
+        raise InvalidArgumentError(None, None, "Tensor must be at least a vector, but saw a scalar")
     dims = _dims_of(shape)
     _require(dims, tensor.shape[1:])
     return scalar(TensorList(element_dtype, dims, [_row(tensor, i) for i in range(len(tensor))]))
@@ -299,9 +299,11 @@ def _stacked(found: TensorList, indices: Sequence[int], shape: Any) -> np.ndarra
         dims = found.dims_with(shape)
         if dims is None or None in dims:
             raise InvalidArgumentError(
-                None, None, f"A list without elements needs a known shape to be stacked, not {dims}."
+                None,
+                None,
+                f"A list without elements needs a known shape to be stacked, not {dims}.",
             )
-        return np.zeros((0, *dims), dtype)
+        return np.zeros((0, *(d or 0 for d in dims)), dtype)
     elements = [np.asarray(found.element(i, shape)) for i in indices]
     for element in elements:
         if element.shape != elements[0].shape:
@@ -422,7 +424,7 @@ def _(xp, variant, shape, leading, *, element_dtype):
                 )
             one = np.zeros((int(leading[i]), *rest[1:]), element_dtype.as_numpy_dtype)
         if not np.ndim(one):
-            raise InvalidArgumentError(None, None, "Concat saw a scalar shape at index {i}")
+            raise InvalidArgumentError(None, None, f"Concat saw a scalar shape at index {i}")
         parts.append(np.asarray(one))
     lengths = np.array([len(part) for part in parts], np.int64)
     if not parts:
@@ -430,7 +432,8 @@ def _(xp, variant, shape, leading, *, element_dtype):
         sizes = () if rest is None else rest[1:]
         if None in sizes:
             raise InvalidArgumentError(None, None, "All except the first dimension must be known")
-        return np.zeros((0, *sizes), element_dtype.as_numpy_dtype), lengths
+        known = [size or 0 for size in sizes]
+        return np.zeros((0, *known), element_dtype.as_numpy_dtype), lengths
     if any(part.shape[1:] != parts[0].shape[1:] for part in parts):
         raise InvalidArgumentError(
             None, None, f"Elements of shapes {[p.shape for p in parts]} cannot be concatenated"

@@ -149,13 +149,6 @@ def test_readers_that_are_too_old_are_refused(graph):
         tf.import_graph_def(gd)
 
 
-def test_functions_are_named_as_such(graph):
-    gd = graph_def(node("n", "MyFunction"))
-    gd.library.function.add().signature.name = "MyFunction"
-    with pytest.raises(ValueError, match="'MyFunction'.*functions are not supported"):
-        tf.import_graph_def(gd)
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from runnel.graph.functions.body import BOOL, HANDLES, INT32, Body
-from runnel.graph.functions.expansion import Expansion, Region, Results, Use, check_types
+from runnel.graph.functions.expansion import Expansion
+from runnel.graph.functions.use import Region, Results, Use, check_types
 from runnel.graph.imported_node import Endpoint
 
 _MOST_BRANCHES = 1024

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from runnel.graph.functions.body import HANDLES, RESOURCE, Body
-from runnel.graph.functions.expansion import Expansion, Use
+from runnel.graph.functions.expansion import Expansion
+from runnel.graph.functions.use import Use
 from runnel.graph.imported_node import Endpoint
 from runnel.graph.registry import OpDef, find_op_def
 
@@ -54,7 +55,7 @@ def _captured(use: Use, op_def: OpDef, proto: Any, key: str) -> list[int]:
     position = 0
     for argument in op_def.inputs:
         counted = argument.type_list_attr or argument.number_attr
-        value = proto.attr.get(counted, None)
+        value = proto.attr.get(counted or "", None)
         if counted is None:
             count = 1
         elif value is None:

@@ -18,20 +18,14 @@ from typing import Any
 from runnel.graph.effects import has_effect
 from runnel.graph.functions.body import HANDLES, INT32, Body, bind
 from runnel.graph.functions.library import CALLS, MOST_NODES, SYMBOLIC_GRADIENT, Library
+from runnel.graph.functions.nesting import depths_of
 from runnel.graph.functions.output_ranges import output_index
+from runnel.graph.functions.use import Region, Results, Use, check_types
 from runnel.graph.imported_node import Endpoint, parse_endpoint
 from runnel.graph.registry import find_op_def
 
 _COLOCATED = b"loc:@"
 _PRIMITIVES = frozenset({"Switch", "Merge", "Enter", "RefSwitch", "RefMerge", "RefEnter"})
-
-
-@dataclass(slots=True)
-class Region:
-    """Where nodes run only after ``controls``: those that take nothing but ``free`` tensors."""
-
-    controls: list[str]
-    free: set[Endpoint] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -45,34 +39,6 @@ class Made:
     region: Region | None
     functions: list[tuple[str, list[tuple[str, list[Endpoint]]]]] = field(default_factory=list)
     """Attributes that describe a function by the tensors that it is made of."""
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """A node that uses functions: its inputs, and where it lies."""
-
-    node: Any
-    name: str
-    inputs: list[Endpoint]
-    controls: list[str]
-    region: Region | None
-    device: str
-    is_fetchable: bool
-    """It lies in the graph itself, so its name must stay."""
-    is_awaited: bool
-    """Others wait for it by a control edge."""
-
-    def error(self, message: str) -> ValueError:
-        return ValueError(f"Node {self.name!r} ({self.node.op}): {message}")
-
-
-@dataclass(frozen=True, slots=True)
-class Results:
-    """What came of a call: its results, and what must run for all its effects."""
-
-    endpoints: list[Endpoint]
-    types: list[int]
-    effects: list[str]
 
 
 def expand_functions(graph_def: Any) -> Any:
@@ -238,13 +204,13 @@ class Expansion:
             # A branch or a loop around it is known by its inputs only.
             _, types = self._first_type(use)
             entered = self.identity(f"{use.name}/inputs", use.inputs[0], types, (), use.region)
-            return _within(use, Region([entered[0]]))
+            return use.within(Region([entered[0]]))
         if not waits:
             return use
         if len(waits) > 1:
             node = self.add("NoOp", f"{use.name}/inputs", (), waits, use.region, use.device)
             waits = [node.name]
-        return _within(use, Region(waits, set(use.inputs)))
+        return use.within(Region(waits, set(use.inputs)))
 
     def _first_type(self, use: Use) -> tuple[str, int]:
         """The function that takes the inputs of ``use``, and the type of the first of them."""
@@ -351,7 +317,7 @@ class Call:
             text[1:] for node in body.nodes.values() for text in node.input if text[:1] == "^"
         }.union(body.controls)
         has_primitives = any(node.op in _PRIMITIVES for node in body.nodes.values())
-        depths = _depths(body) if has_primitives else {}
+        depths = depths_of(body) if has_primitives else {}
         effects: list[str] = []
         for name, node in body.nodes.items():
             inputs, controls = self._inputs_of(node)
@@ -431,36 +397,6 @@ class Call:
         return made
 
 
-def check_types(use: Use, key: str, types: list[int]) -> None:
-    """An error if the attribute ``key`` of ``use`` says other types than those of its function."""
-    if key in use.node.attr and list(use.node.attr[key].list.type) != types:
-        raise use.error(
-            f"attribute {key!r} has {_type_names(use.node.attr[key].list.type)}, but the types of "
-            f"the function are {_type_names(types)}"
-        )
-
-
-def _type_names(types: Iterable[int]) -> str:
-    from tensorboard.compat.proto.types_pb2 import DataType
-
-    values = DataType.DESCRIPTOR.values_by_number
-    names = [values[t].name[3:].lower() if t in values else str(t) for t in types]
-    return f"({', '.join(names)})"
-
-
-def _within(use: Use, region: Region) -> Use:
-    return Use(
-        use.node,
-        use.name,
-        use.inputs,
-        use.controls,
-        region,
-        use.device,
-        use.is_fetchable,
-        use.is_awaited,
-    )
-
-
 def _parsed(texts: Iterable[str]) -> tuple[list[Endpoint | str], list[str]]:
     inputs: list[Endpoint | str] = []
     controls: list[str] = []
@@ -480,43 +416,3 @@ def _text(endpoint: Endpoint | str) -> str:
         return endpoint
     name, index = endpoint
     return f"{name}:{index}" if index else name
-
-
-_DEEPER = {"Switch": 1, "RefSwitch": 1, "Enter": 1, "RefEnter": 1}
-_SHALLOWER = {"Merge": -1, "RefMerge": -1, "Exit": -1, "RefExit": -1}
-_STEPS = _DEEPER | _SHALLOWER
-
-
-def _depths(body: Body) -> dict[str, int]:
-    """In how many branches and loops, made of primitives, each node lies."""
-    inputs = {
-        name: [text.removeprefix("^").partition(":")[0] for text in node.input]
-        for name, node in body.nodes.items()
-    }
-    ops = {name: node.op for name, node in body.nodes.items()}
-    after: dict[str, int] = {}
-    found: dict[str, int] = {}
-    left = list(reversed(body.nodes))
-    waiting: set[str] = set()
-    while left:
-        name = left[-1]
-        sources = [s for s in inputs[name] if s in ops and ops[s] not in _BACK]
-        missing = [s for s in sources if s not in found and s not in waiting]
-        if name not in found and missing:
-            waiting.add(name)
-            left += missing
-            continue
-        left.pop()
-        if name in found:
-            continue
-        in_loop = any(ops.get(s) in _BACK or ops.get(s) == "LoopCond" for s in inputs[name])
-        found[name] = max((after.get(s, 0) for s in sources), default=0)
-        step = 0 if in_loop else _STEPS.get(ops[name], 0)
-        after[name] = max(0, found[name] + step)
-        if ops[name] in _STEPS and step > 0:
-            found[name] = after[name]
-        waiting.discard(name)
-    return found
-
-
-_BACK = frozenset({"NextIteration", "RefNextIteration"})

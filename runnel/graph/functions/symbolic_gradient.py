@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel.graph.functions.body import Body
-from runnel.graph.functions.expansion import Call, Expansion, Results, Use, check_types
+from runnel.graph.functions.expansion import Call, Expansion
+from runnel.graph.functions.use import Results, Use, check_types
 from runnel.graph.imported_node import Endpoint, parse_endpoint
 
 Gradients = Callable[[list[Any], list[Any], list[Any]], list[Any]]

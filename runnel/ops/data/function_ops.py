@@ -247,7 +247,7 @@ def _(xp, source, captured, *, waiter, operation, f):
 @parallel_map_op.kernel
 def _(xp, source, captured, calls, *, waiter, operation, f):
     function = bound_function(waiter, operation, f, captured)
-    return (scalar(ParallelMap(pipeline_of(source), function, _parallel(number(calls)))),)
+    return (scalar(ParallelMap(pipeline_of(source), function, most_parallel(number(calls)))),)
 
 
 @flat_map_op.kernel
@@ -258,16 +258,16 @@ def _(xp, source, captured, *, waiter, operation, f):
 @interleave_op.kernel
 def _(xp, source, captured, cycle, block, *, waiter, operation, f):
     function = bound_function(waiter, operation, f, captured)
-    turns = (_parallel(number(cycle)), number(block))
+    turns = (most_parallel(number(cycle)), number(block))
     return (scalar(Interleave(pipeline_of(source), function, *turns)),)
 
 
 @parallel_interleave_v2_op.kernel
 def _(xp, source, captured, cycle, block, calls, *, waiter, operation, f, sloppy):
     function = bound_function(waiter, operation, f, captured)
-    turns = (_parallel(number(cycle)), number(block))
+    turns = (most_parallel(number(cycle)), number(block))
     # What is left to us is no more than can be open.
-    chosen = number(calls) if number(calls) != _AUTOTUNE else min(_cores(), turns[0])
+    chosen = number(calls) if number(calls) != _AUTOTUNE else min(cores(), turns[0])
     if chosen > turns[0]:
         raise InvalidArgumentError(
             None, None, "num_parallel_calls must less than or equal to cycle_length."
@@ -285,12 +285,12 @@ def _(xp, source, captured, cycle, block, sloppy, buffered, opened, *, waiter, o
     return (scalar(made),)
 
 
-def _parallel(calls: int) -> int:
+def most_parallel(calls: int) -> int:
     """How many there are at the same time: as asked, or as many as there are cores."""
-    return _cores() if calls == _AUTOTUNE else calls
+    return cores() if calls == _AUTOTUNE else calls
 
 
-def _cores() -> int:
+def cores() -> int:
     """How many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
