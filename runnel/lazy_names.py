@@ -276,7 +276,7 @@ FAMILIES = (
     *(module for module in NAMES if module.startswith("runnel.ops.")),
     "runnel.ops.data.collecting_ops",
     "runnel.ops.data.input_state_ops",
-    "runnel.ops.data.later_versions",
+    "runnel.ops.data.foreign_ops",
     "runnel.ops.data.iterator_ops",
     "runnel.collectives",
     "runnel.layers",

@@ -217,6 +217,8 @@ def import_meta_graph(
     if clear_devices:
         for node in graph_def.node:
             node.device = ""
+    # A newer writer's attributes mean nothing new while they have that writer's defaults.
+    kwargs.setdefault("producer_op_list", found.meta_info_def.stripped_op_list)
     import_graph_def(graph_def, name=import_scope or "", **kwargs)
     scope = import_scope
     read_collections(found, graph, scope)

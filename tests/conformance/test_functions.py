@@ -241,9 +241,9 @@ experimental = tensorflow.data.experimental
 
 
 def _collatz(x):
-    return tensorflow.while_loop(
-        lambda i, s: i < x, lambda i, s: (i + 1, s + i), [np.int64(0), x]
-    )[1]
+    return tensorflow.while_loop(lambda i, s: i < x, lambda i, s: (i + 1, s + i), [np.int64(0), x])[
+        1
+    ]
 
 
 DATASETS = {

@@ -1,4 +1,4 @@
-"""Datasets as later versions of TensorFlow write them: operations that 1.15 has in another form."""
+"""Datasets as TensorFlow writes them where runnel has another operation, or needs none."""
 
 from __future__ import annotations
 
@@ -44,7 +44,29 @@ parallel_batch_op = dataset_op(
     f"{_INPUT}, batch_size: int64, num_parallel_calls: int64, drop_remainder: bool",
     ["parallel_copy: bool = false", *TYPES, _ORDER, METADATA],
 )
+map_and_batch_op = dataset_op(
+    "MapAndBatchDataset",
+    f"{_INPUT}, other_arguments: Targuments, batch_size: int64, num_parallel_calls: int64, "
+    "drop_remainder: bool",
+    [*_FUNCTION, "preserve_cardinality: bool = false"],
+    blocking=True,
+)
+# How TensorFlow computes a dataset, which is not what its elements are.
 options_op = dataset_op("OptionsDataset", _INPUT, ["serialized_options: string", *TYPES, METADATA])
+model_op = dataset_op(
+    "ModelDataset",
+    _INPUT,
+    ["algorithm: int = 0", "cpu_budget: int = 0", "ram_budget: int = 0", *TYPES],
+)
+optimize_op = dataset_op(
+    "OptimizeDataset",
+    f"{_INPUT}, optimizations: string",
+    [*TYPES, "optimization_configs: list(string) = []"],
+)
+threads_op = dataset_op("PrivateThreadPoolDataset", f"{_INPUT}, num_threads: int64", TYPES)
+parallelism_op = dataset_op(
+    "MaxIntraOpParallelismDataset", f"{_INPUT}, max_intra_op_parallelism: int64", TYPES
+)
 
 
 def _is_sloppy(deterministic: str | bytes) -> bool:
@@ -96,11 +118,27 @@ def _(
     )
 
 
+@map_and_batch_op.kernel
+def _(xp, source, captured, size, calls, drop_remainder, *, waiter, operation, f):
+    function = bound_function(waiter, operation, f, captured)
+    mapped = ParallelMap(pipeline_of(source), function, most_parallel(number(calls)))
+    return (scalar(Batch(mapped, number(size), bool(drop_remainder))),)
+
+
 @parallel_batch_op.kernel
 def _(xp, source, size, calls, drop_remainder):
     return scalar(Batch(pipeline_of(source), number(size), bool(drop_remainder)))
 
 
-@options_op.kernel
-def _(xp, source):
-    return scalar(pipeline_of(source))
+for _op in (options_op, model_op):
+
+    @_op.kernel
+    def _(xp, source):
+        return scalar(pipeline_of(source))
+
+
+for _op in (optimize_op, threads_op, parallelism_op):
+
+    @_op.kernel
+    def _(xp, source, setting):
+        return scalar(pipeline_of(source))
