@@ -11,6 +11,7 @@ read what they write from ``tests/recorded/files``::
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import shutil
 from collections.abc import Callable
@@ -217,7 +218,7 @@ def models(tf: Any, folder: str) -> dict[str, tuple[Any, Any, dict[str, Any]]]:
 
 def networks(tf: Any) -> dict[str, tuple[Any, Any, dict[str, Any]]]:
     """Models of Keras, which are too large to be kept."""
-    import tf_keras as keras
+    keras = importlib.import_module("tf_keras")
 
     layers = keras.layers
     chance = np.random.RandomState(0)

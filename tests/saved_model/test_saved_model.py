@@ -125,11 +125,12 @@ def test_an_asset_outside_of_the_folder_is_refused(folder, name):
         load(folder)
 
 
-def test_a_model_of_functions_says_what_to_do(folder):
+def test_a_call_of_a_function_that_the_model_lacks_is_named(folder):
     model = read_saved_model(folder)
-    model.meta_graphs[0].graph_def.node.add(name="call", op="StatefulPartitionedCall")
+    call = model.meta_graphs[0].graph_def.node.add(name="call", op="StatefulPartitionedCall")
+    call.attr["f"].func.name = "serve"
     write_saved_model(folder, model, as_text=False)
-    with pytest.raises(tf.errors.UnimplementedError, match="TensorFlow 2.*simple_save"):
+    with pytest.raises(ValueError, match="'call'.*'serve'.*library is empty"):
         load(folder)
 
 

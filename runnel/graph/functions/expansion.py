@@ -29,7 +29,7 @@ _PRIMITIVES = frozenset({"Switch", "Merge", "Enter", "RefSwitch", "RefMerge", "R
 
 
 @dataclass(slots=True)
-class Made:
+class ExpandedNode:
     """A node of the result, whose inputs are known when all calls are expanded."""
 
     proto: Any
@@ -59,7 +59,7 @@ class Expansion:
     def __init__(self, graph_def: Any, library: Library) -> None:
         self.graph_def = graph_def
         self.library = library
-        self.made: list[Made] = []
+        self.made: list[ExpandedNode] = []
         self._taken = {node.name for node in graph_def.node}
         self._aliases: dict[Endpoint, Endpoint] = {}
         """What stands for the outputs of calls."""
@@ -141,12 +141,12 @@ class Expansion:
         inputs: Sequence[Endpoint | str],
         controls: Iterable[str],
         region: Region | None,
-    ) -> Made:
+    ) -> ExpandedNode:
         if len(self.made) > MOST_NODES:
             raise ValueError(
                 f"With its functions called the GraphDef has more than {MOST_NODES:,} nodes."
             )
-        made = Made(proto, list(inputs), list(controls), region)
+        made = ExpandedNode(proto, list(inputs), list(controls), region)
         self.made.append(made)
         return made
 
@@ -271,7 +271,7 @@ class Expansion:
                 f"the function {body.name!r} takes {len(body.argument_types)} arguments, but "
                 f"{len(inputs)} are given"
             )
-        return Call(self, use, body, prefix, inputs, region).run()
+        return FunctionCall(self, use, body, prefix, inputs, region).run()
 
     def _finish(self, use: Use, results: Results) -> None:
         """Has the outputs of ``use`` be ``results``; where others need it there is a node."""
@@ -295,7 +295,7 @@ class Expansion:
         self._append(node, [endpoint for endpoint, _ in kept], controls, use.region)
 
 
-class Call:
+class FunctionCall:
     """The nodes of one function, called once."""
 
     def __init__(

@@ -21,7 +21,7 @@ FUNCTIONAL = CALLS | CONDITIONALS | LOOPS | {SYMBOLIC_GRADIENT}
 MOST_NODES = 500_000
 """As many nodes may come of all calls together."""
 MOST_BYTES = 1 << 30
-DEEPEST = 100
+DEEPEST = 64
 """As many calls may be inside one another."""
 _PER_EDGE = 6
 """So many nodes at most carry one input or output of a conditional or loop."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel.graph.functions.body import Body
-from runnel.graph.functions.expansion import Call, Expansion
+from runnel.graph.functions.expansion import Expansion, FunctionCall
 from runnel.graph.functions.use import Results, Use, check_types
 from runnel.graph.imported_node import Endpoint, parse_endpoint
 
@@ -75,7 +75,7 @@ def _differentiated(expansion: Expansion, use: Use, function: Body) -> Body:
     )
 
 
-class _GraphCall(Call):
+class _GraphCall(FunctionCall):
     """A call whose nodes name tensors as a graph does."""
 
     def _endpoints(self, text: str) -> list[Endpoint]:
