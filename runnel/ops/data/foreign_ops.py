@@ -10,18 +10,21 @@ from runnel.pipelines.mapping import ParallelMap
 from runnel.pipelines.sources import scalar
 
 _INPUT = "input_dataset: variant"
-_FUNCTION = ["f: func", "Targuments: list(type) >= 0", *TYPES, METADATA]
+_CAPTURES = "Targuments: list(type) >= 0"
 _ORDER = "deterministic: string = 'default'"
 
 parallel_map_v2_op = dataset_op(
     "ParallelMapDatasetV2",
     f"{_INPUT}, other_arguments: Targuments, num_parallel_calls: int64",
     [
-        *_FUNCTION,
+        "f: func",
+        _CAPTURES,
+        *TYPES,
         "use_inter_op_parallelism: bool = true",
         _ORDER,
         "preserve_cardinality: bool = false",
         "use_unbounded_threadpool: bool = false",
+        METADATA,
     ],
     blocking=True,
 )
@@ -29,14 +32,14 @@ _TURNS = f"{_INPUT}, other_arguments: Targuments, cycle_length: int64, block_len
 parallel_interleave_v3_op = dataset_op(
     "ParallelInterleaveDatasetV3",
     f"{_TURNS}, num_parallel_calls: int64",
-    [*_FUNCTION, _ORDER],
+    ["f: func", _ORDER, _CAPTURES, *TYPES, METADATA],
     blocking=True,
 )
 parallel_interleave_v4_op = dataset_op(
     "ParallelInterleaveDatasetV4",
     f"{_TURNS}, buffer_output_elements: int64, prefetch_input_elements: int64, "
     "num_parallel_calls: int64",
-    [*_FUNCTION, _ORDER],
+    ["f: func", _ORDER, _CAPTURES, *TYPES, METADATA],
     blocking=True,
 )
 parallel_batch_op = dataset_op(
@@ -48,7 +51,7 @@ map_and_batch_op = dataset_op(
     "MapAndBatchDataset",
     f"{_INPUT}, other_arguments: Targuments, batch_size: int64, num_parallel_calls: int64, "
     "drop_remainder: bool",
-    [*_FUNCTION, "preserve_cardinality: bool = false"],
+    ["f: func", _CAPTURES, *TYPES, "preserve_cardinality: bool = false", METADATA],
     blocking=True,
 )
 # How TensorFlow computes a dataset, which is not what its elements are.
