@@ -35,6 +35,7 @@ from tests.conformance.op_examples import (
     strings,
     summaries,
     tables,
+    tensor_lists,
     training,
 )
 from tests.summary_meaning import meaning
@@ -79,6 +80,8 @@ NOT_EXCHANGED = {
             *("FilterDataset", "ReduceDataset", "OneShotIterator", "ScanDataset"),
             *("TakeWhileDataset", "GroupByWindowDataset", "GroupByReducerDataset"),
             *("ParallelInterleaveDataset", "ParallelInterleaveDatasetV2"),
+            *("ParallelInterleaveDatasetV3", "ParallelInterleaveDatasetV4"),
+            *("ParallelMapDatasetV2", "MapAndBatchDataset"),
         ),
         "its function is part of our graph; TensorFlow has a library of functions beside it",
     ),
@@ -99,6 +102,7 @@ for family in (
     strings,
     summaries,
     tables,
+    tensor_lists,
     training,
 ):
     EXAMPLES |= family.EXAMPLES

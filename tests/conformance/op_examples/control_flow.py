@@ -144,6 +144,10 @@ EXAMPLES = {
     "RefExit": of_reference(references_through_a_frame()),
     "RefNextIteration": of_reference(references_through_a_frame("RefNextIteration")),
     "LoopCond": of_value(lambda b, op: b.op(op, TRUE)),
+    "ToBool": [
+        of_value(lambda b, op, x=x: b.op(op, x))
+        for x in (0.0, 2.5, -1, False, "", "a", np.zeros(2, np.float32), np.zeros([0], np.float32))
+    ],
     "ControlTrigger": of_value(lambda b, op: b.op(op)),
     "StackV2": of_value(lambda b, op: [pushed(b)[1]]),
     "StackPushV2": of_value(lambda b, op: [pushed(b)[1]]),

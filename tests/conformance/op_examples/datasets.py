@@ -276,6 +276,14 @@ EXAMPLES: dict[str, Any] = {
         of_numbers(number(3), number(5), number(7), count=7, reshuffle_each_iteration=False),
         of_numbers(number(20), number(5), number(7), count=7),
     ],
+    "ParallelBatchDataset": of_numbers(
+        number(3), number(1), False, attrs=one(INT64, [None]), deterministic=b"default"
+    ),
+    "OptionsDataset": of_numbers(count=7, serialized_options=b""),
+    "ModelDataset": of_numbers(count=7),
+    "OptimizeDataset": of_numbers(np.array([], object), count=7),
+    "PrivateThreadPoolDataset": of_numbers(number(1), count=7),
+    "MaxIntraOpParallelismDataset": of_numbers(number(1), count=7),
     "IgnoreErrorsDataset": of_numbers(count=7),
     "DirectedInterleaveDataset": directed,
     "CacheDataset": of_numbers("", count=7),
