@@ -65,7 +65,7 @@ find-python = $(shell for version in $(1); do \
     "$$python" -c 'import venv, ensurepip' 2>/dev/null && { command -v "$$python"; exit; }; \
   done; done)
 OLDEST_PYTHON ?= $(call find-python,3.11)
-NEWEST_PYTHON ?= $(call find-python,3.14 3.13 3.12)
+NEWEST_PYTHON ?= $(call find-python,3.15 3.14 3.13 3.12)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format supported test-oldest test-newest core-tests conformance bench evaluation soak fuzz \

@@ -22,7 +22,7 @@ sys.path.insert(0, str(NATIVE))
 import compiling  # noqa: E402
 import kernels  # noqa: E402
 
-REQUIREMENTS = ["jaxlib>=0.10,<0.12", "onednn-devel-cpu-gomp>=2023.2"]
+REQUIREMENTS = ["jaxlib>=0.10,<0.13", "onednn-devel-cpu-gomp>=2023.2"]
 
 
 def can_build() -> bool:
