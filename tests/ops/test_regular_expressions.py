@@ -1,11 +1,13 @@
-"""Regular expressions: how long they take, and what they need."""
-
-import sys
+"""Regular expressions: how long they take, what is refused, and that the engines agree."""
 
 import pytest
+from hypothesis import example, given, settings
 
 import runnel as tf
-from runnel.ops.strings import regular_expressions
+from runnel.ops.strings import linear_matching
+from runnel.ops.strings.re2_syntax import SyntaxFault
+from tests.pattern_engines import EXPRESSIONS, SCRIPTS, TEXTS_OF_BYTES
+from tests.pattern_engines import engine as engine  # a fixture
 
 
 def run(fetch):
@@ -14,29 +16,28 @@ def run(fetch):
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(a+)+b", "(a*)*b", "(a|a)+b", "(.*)(.*)(.*)(.*)[^a]", "(a?){30}a{30}b"]
+    "pattern",
+    [
+        *("(a+)+b", "(a*)*b", "(a|a)+b", "(.*)(.*)(.*)(.*)[^a]", "(a?){30}a{30}b"),
+        *("(?:a|aa)+(?:a?){99}b", "((a{10}){10}){10}b", "(?i)(\\pL*|a)*1", "(x|a|b|(a+)*)+$^"),
+    ],
 )
-def test_time_is_proportional_to_the_text(pattern):
+def test_time_is_proportional_to_the_text(engine, pattern):
     # An engine that tries one way after the other takes longer than any test may.
     text = "a" * 20_000
     assert not run(tf.strings.regex_full_match(text, pattern))
     assert run(tf.strings.regex_replace(text, pattern, "")) == text.encode()
 
 
-@pytest.fixture
-def without_re2(monkeypatch):
-    monkeypatch.setitem(sys.modules, "re2", None)
-    regular_expressions._engine.cache_clear()
-    yield
-    regular_expressions._engine.cache_clear()
+def test_states_that_are_too_many_to_be_kept_are_made_again(engine, monkeypatch):
+    monkeypatch.setattr(linear_matching, "KEPT_THREADS", 50)
+    linear_matching.compiled.cache_clear()
+    text = bytes(97 + (i * i // 7) % 2 for i in range(3000)) + b"a" + b"b" * 12
+    assert run(tf.strings.regex_full_match(text, "(a|b)*a(a|b){12}"))
+    assert not run(tf.strings.regex_full_match(text, "(a|b)*a(a|b){13}a"))
 
 
-def test_without_the_package_the_error_says_what_to_install(without_re2):
-    with pytest.raises(tf.errors.UnimplementedError, match="pip install google-re2"):
-        run(tf.strings.regex_full_match("a", "a"))
-
-
-def test_a_pattern_that_is_no_utf_8_is_refused():
+def test_a_pattern_that_is_no_utf_8_is_refused(engine):
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"\\xff, error: invalid UTF-8"):
         run(tf.strings.regex_full_match("a", b"\xff"))
 
@@ -44,6 +45,99 @@ def test_a_pattern_that_is_no_utf_8_is_refused():
 @pytest.mark.parametrize(
     ("rewrite", "reason"), [("\\2", "names group 2, but the pattern has 1"), ("\\q", "a digit")]
 )
-def test_a_rewrite_that_cannot_be_made_is_refused(rewrite, reason):
+def test_a_rewrite_that_cannot_be_made_is_refused(engine, rewrite, reason):
     with pytest.raises(tf.errors.InvalidArgumentError, match=reason):
         run(tf.strings.regex_replace("ab", "(a)", rewrite))
+
+
+@pytest.mark.parametrize("pattern", ["(?:(?:\\pL{30}){30}x)" * 60, "(" * 5000 + ")" * 5000])
+def test_patterns_that_are_too_large_are_refused(pattern):
+    with pytest.raises(SyntaxFault, match="too large|too deeply"):
+        linear_matching.Pattern(pattern.encode())
+
+
+REASONS = [
+    *(
+        "(",
+        ")",
+        "[",
+        "[a",
+        "[]",
+        "a**",
+        "a*{2}",
+        "x???",
+        "{1}",
+        "(|*)",
+        "|*",
+        "*",
+        "a{3}{4}",
+        "(?:",
+    ),
+    *("a{1001}", "x{2,1}", "(?:a{1000}){1000}", "((a{10}){10}){11}", "(a*){1001}", "a{99999999}"),
+    *(
+        r"[b-a]",
+        r"[a-\d]",
+        r"[\b]",
+        r"[\z]",
+        "[[:foo:]]",
+        "[[:alpha:]",
+        r"\x1",
+        r"\8",
+        r"\1",
+        r"\18",
+    ),
+    *(
+        "a\\",
+        "[a\\",
+        "\\ä",
+        r"\Z",
+        "(?=a)",
+        "(?<=a)",
+        "(?z)a",
+        "(?i-)a",
+        "(?--i)",
+        "(?P=a)",
+        "(?",
+        "(?i",
+    ),
+    *("(?P<a>b", "(?P<>a)", "(?P<a", "(?P<a b>c)", "(?<a>b", "(?<!a)", "(?>a)", "(?#a)"),
+]
+
+
+@pytest.mark.parametrize("pattern", REASONS)
+def test_what_re2_refuses_is_refused_for_the_same_reason(pattern):
+    re2 = pytest.importorskip("re2")
+    options = re2.Options()
+    options.log_errors = False
+    with pytest.raises(re2.error) as theirs:
+        re2.compile(pattern.encode(), options)
+    with pytest.raises(SyntaxFault) as ours:
+        linear_matching.Pattern(pattern.encode())
+    assert str(ours.value) == theirs.value.args[0].decode()
+
+
+def _outcome(compiled, refusal, pattern, texts):
+    try:
+        expression = compiled(pattern.encode())
+    except refusal:
+        return "refused"
+    found = []
+    for text in texts:
+        places = []
+        for match in [expression.search(text, place) for place in range(len(text) + 1)]:
+            places.append(match and [match.span(group) for group in range(expression.groups + 1)])
+        found.append((places, expression.fullmatch(text) is not None))
+    return found
+
+
+@settings(max_examples=300, deadline=None)
+@given(EXPRESSIONS.filter(lambda it: not any(script in it for script in SCRIPTS)), TEXTS_OF_BYTES)
+@example("(?i)[^k]", "k\u212aK".encode())
+@example("[^a]*", b"\xe0\x80\x80\xf4\x90\x80\x80\xed\xa0\x80\xff")
+@example("(|a)*(a|ab)(c|bcd)?", b"abcd")
+def test_both_engines_find_the_same_groups_at_the_same_places(pattern, text):
+    re2 = pytest.importorskip("re2")
+    options = re2.Options()
+    options.log_errors = False
+    theirs = _outcome(lambda given: re2.compile(given, options), re2.error, pattern, [text])
+    assert _outcome(linear_matching.Pattern, SyntaxFault, pattern, [text]) == theirs

@@ -1,17 +1,22 @@
-"""Regular expressions, matched by RE2 as TensorFlow does it: in time proportional to the text."""
+"""Regular expressions, matched as TensorFlow does it: in time proportional to the text.
+
+RE2 itself matches them where the package google-re2 is installed, which not every Python and
+platform has wheels of. Elsewhere ``linear_matching.py`` does the same, in Python and more slowly.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from runnel.graph.errors import InvalidArgumentError, UnimplementedError
+from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Tensor
 from runnel.graph.shape_inference import unchanged
+from runnel.ops.strings.re2_syntax import SyntaxFault
 from runnel.ops.strings.texts import each, encoded, string_op
 
 replace_op = string_op(
@@ -35,25 +40,25 @@ for _op in (replace_op, static_replace_op, full_match_op, static_full_match_op):
 
 
 @cache
-def _engine() -> tuple[Any, Any]:
-    """The package ``re2`` and the options to compile patterns with."""
+def _engine() -> tuple[Callable[[bytes], Any], type[Exception]]:
+    """How a pattern is compiled, and what is raised for one that cannot be."""
     try:
         import re2
     except ImportError:
-        raise UnimplementedError(
-            None, None, "Regular expressions need RE2: `pip install google-re2`"
-        ) from None
+        from runnel.ops.strings import linear_matching
+
+        return linear_matching.compiled, SyntaxFault
     options = re2.Options()
     options.log_errors = False  # they are raised
-    return re2, options
+    return lambda pattern: re2.compile(pattern, options), re2.error
 
 
 def compiled(pattern: bytes) -> Any:
     """The pattern, ready to match texts of UTF-8."""
-    re2, options = _engine()
+    compile_pattern, refusal = _engine()
     try:
-        return re2.compile(pattern, options)
-    except re2.error as error:
+        return compile_pattern(pattern)
+    except refusal as error:
         (reason,) = error.args
         raise InvalidArgumentError(
             None,
@@ -63,8 +68,8 @@ def compiled(pattern: bytes) -> Any:
         ) from None
 
 
-def _shown(text: bytes) -> str:
-    return text.decode("utf-8", "backslashreplace")
+def _shown(text: bytes | str) -> str:
+    return text if isinstance(text, str) else text.decode("utf-8", "backslashreplace")
 
 
 class _Rewrite:
