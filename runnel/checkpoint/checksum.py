@@ -48,7 +48,7 @@ def extending() -> Any:
     except ImportError:  # correct, but some megabytes a second
         from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import crc_update
 
-        return lambda crc, data: crc_update(crc ^ 0xFFFFFFFF, bytes(data)) ^ 0xFFFFFFFF
+        return lambda crc, data: crc_update(crc, bytes(data))
     return quick
 
 

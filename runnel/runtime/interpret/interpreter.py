@@ -70,6 +70,11 @@ def as_op_error(error: Exception, node: Node, inputs: Sequence[Any]) -> Exceptio
     if isinstance(error, OSError):
         kind = errors.exception_type_from_os_error(error)
         return kind(None, op, f"{node.op_def.name} failed: {error}")
+    if isinstance(error, ImportError) and error.name:
+        module = error.name.partition(".")[0]
+        package = {"PIL": "pillow"}.get(module, module)
+        message = f"{node.op_def.name} needs the package {package}: pip install {package}"
+        return errors.UnimplementedError(None, op, f"{message} ({error})")
     given = " and ".join(_describe(value) for value in inputs) or "none"
     if isinstance(error, ValueError) and str(error).startswith(_TOO_BIG):
         message = (
