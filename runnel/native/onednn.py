@@ -175,6 +175,8 @@ def explanation() -> str:
         why = "oneDNN is used on Linux on x86-64"
     elif installation() is None:
         why = "the package onednn-cpu-gomp is not installed"
+    elif kernels.packaged(kernels.FOLDER):
+        why = "runnel's library was compiled for another version of jaxlib: install runnel again"
     else:
         why = "there was no C++ compiler when runnel was installed (on Debian: apt-get install g++)"
     return f"Convolutions on this CPU are computed by runnel's own formulations: {why}."

@@ -16,11 +16,11 @@ from typing import Any
 from runnel.ops.strings.re2_syntax import (
     AnyByte,
     Assertion,
+    Captured,
     Characters,
     Choice,
-    Group,
     Node,
-    Repetition,
+    Repeated,
     Sequence,
     SyntaxFault,
     parsed,
@@ -96,7 +96,7 @@ class _Compiler:
                 return self.add(_Read(_ANY_BYTE, then))
             case Assertion(kind):
                 return self.add(_Assert(kind, then))
-            case Group(inner, number):
+            case Captured(inner, number):
                 end = self.add(_Save(2 * number + 1, then))
                 return self.add(_Save(2 * number, self.node(inner, end)))
             case Sequence(parts):
@@ -109,10 +109,10 @@ class _Compiler:
                 while starts:
                     begin = self.add(_Split(starts.pop(), begin))
                 return begin
-            case Repetition():
+            case Repeated():
                 return self._repetition(node, then)
 
-    def _repetition(self, node: Repetition, then: int) -> int:
+    def _repetition(self, node: Repeated, then: int) -> int:
         inner, is_lazy = node.inner, node.is_lazy
         if node.most is None:
             begin = self._plus(inner, then, is_lazy)
@@ -301,7 +301,7 @@ class Pattern:
         except UnicodeDecodeError:
             raise SyntaxFault("invalid UTF-8") from None
         compiler = _Compiler()
-        begin = compiler.node(Group(tree, 0), _MATCH)
+        begin = compiler.node(Captured(tree, 0), _MATCH)
         loop = _Split(begin, begin)  # else the search goes on behind the next byte
         search = compiler.add(loop)
         loop.second = compiler.add(_Read(_ANY_BYTE, search))

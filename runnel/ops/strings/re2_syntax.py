@@ -77,7 +77,7 @@ class Assertion:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Captured:
     """What matches is the match's group of this number."""
 
     inner: Node
@@ -99,7 +99,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Repetition:
+class Repeated:
     """``least`` times to ``most`` times, None for any number; as few as possible if lazy."""
 
     inner: Node
@@ -108,7 +108,7 @@ class Repetition:
     is_lazy: bool
 
 
-Node = Characters | AnyByte | Assertion | Group | Sequence | Choice | Repetition
+Node = Characters | AnyByte | Assertion | Captured | Sequence | Choice | Repeated
 
 
 def parsed(pattern: str) -> tuple[Node, int]:
@@ -129,7 +129,7 @@ class _Open:
     def tree(self) -> Node:
         options = [*self.options, Sequence(tuple(self.parts))]
         inner = options[0] if len(options) == 1 else Choice(tuple(options))
-        return inner if self.number is None else Group(inner, self.number)
+        return inner if self.number is None else Captured(inner, self.number)
 
 
 class _Parser:
@@ -211,7 +211,7 @@ class _Parser:
             shown = self._pattern[last[0] : self._place]
             raise SyntaxFault(f"bad repetition operator: {shown}")
         least, most = _numbers(found)
-        node = Repetition(parts.pop(), least, most, is_lazy != ("U" in self._flags))
+        node = Repeated(parts.pop(), least, most, is_lazy != ("U" in self._flags))
         if _times(node) > LARGEST_REPETITION or (most is not None and most < least):
             raise SyntaxFault(f"invalid repetition size: {found.group()}")
         parts.append(node)
@@ -354,10 +354,10 @@ def _numbers(found: re.Match[str]) -> tuple[int, int | None]:
 
 def _times(node: Node) -> int:
     """How many copies of its innermost part a node has, when repetitions are written out."""
-    if isinstance(node, Repetition):
+    if isinstance(node, Repeated):
         most = node.least if node.most is None else node.most
         return max(node.least, most, 1) * _times(node.inner)
-    if isinstance(node, Group):
+    if isinstance(node, Captured):
         return _times(node.inner)
     if isinstance(node, Sequence | Choice):
         inner = node.parts if isinstance(node, Sequence) else node.options
