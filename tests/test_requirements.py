@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
@@ -76,7 +76,7 @@ def _extra(name: str) -> set[str]:
     return found
 
 
-IMPORTED_AS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
+IMPORTED_AS = {"re2": "google-re2", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 
 
 def test_make_test_installs_whatever_a_test_is_skipped_without():
@@ -93,4 +93,8 @@ def test_make_test_installs_whatever_a_test_is_skipped_without():
 
 @pytest.mark.parametrize("name", sorted(_dependencies()))
 def test_what_is_installed_is_supported(name):
-    assert version(name) in _dependencies()[name].specifier
+    try:
+        installed = version(name)
+    except PackageNotFoundError:
+        pytest.skip("it is not installed here")
+    assert installed in _dependencies()[name].specifier
