@@ -16,8 +16,16 @@ ALIGNMENT = 64
 """Where a compiled step can use an array as it is, without a copy of its own."""
 _LARGE = 1 << 15
 _MOST_BYTES = 1 << 28
-# The references to a buffer that nobody uses: the list's, the loop's, the argument's.
-_UNUSED = 3
+
+
+def _references(blocks: deque[np.ndarray]) -> int:
+    """How many references there are to the last block, those of this function included."""
+    return sys.getrefcount(blocks[-1])
+
+
+# Measured, because versions of Python differ in whether a variable's use is counted.
+_UNUSED = _references(deque([np.empty(1)]))
+"""The references to a buffer that nobody uses."""
 
 
 class Buffers:
@@ -51,10 +59,9 @@ class Buffers:
                 blocks = self._blocks[size] = deque()
             # The one that left the queue first is the first to be free.
             for _ in range(min(len(blocks), 4)):
-                block = blocks.popleft()
-                blocks.append(block)
-                if sys.getrefcount(block) <= _UNUSED:
-                    return block
+                blocks.rotate(-1)
+                if _references(blocks) <= _UNUSED:
+                    return blocks[-1]
             block = np.empty(size, np.uint8)
             if self._bytes + size <= _MOST_BYTES:
                 self._bytes += size

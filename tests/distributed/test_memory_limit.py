@@ -77,7 +77,7 @@ def test_the_limit_is_what_is_left_and_ends_with_serving():
     code = [sys.executable, "-c", _LIMITS]
     within, after = map(int, subprocess.check_output(code, text=True).split())
     assert 64 << 20 < within < os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") + (1 << 30)
-    assert after == -1
+    assert after == resource.RLIM_INFINITY
 
 
 def test_no_limit_is_set_where_none_is_wanted(monkeypatch):
