@@ -74,6 +74,8 @@ print(resource.getrlimit(resource.RLIMIT_DATA)[0])
 
 
 def test_the_limit_is_what_is_left_and_ends_with_serving():
+    import resource
+
     code = [sys.executable, "-c", _LIMITS]
     within, after = map(int, subprocess.check_output(code, text=True).split())
     assert 64 << 20 < within < os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") + (1 << 30)
