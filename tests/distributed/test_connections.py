@@ -21,7 +21,6 @@ import runnel as tf
 from runnel import memory
 from runnel.distributed import wire
 from runnel.distributed.messages import Bundle, Message, PartEnded, RunPart, pack
-from runnel.distributed.protocol.worker_pb2 import Envelope
 from runnel.distributed.transport.backlog import MOST_WAITING
 from runnel.distributed.transport.connection import Connection
 from runnel.distributed.transport.frame import HEADER, MAGIC
@@ -304,6 +303,14 @@ def test_both_sides_may_send_much_at_once(sides):
         thread.join(30)
 
 
+def test_giving_back_what_another_message_has_given_back_sends_nothing(sides):
+    one, other = sides
+    other.connection.start()
+    one.connection._tell_freed()
+    one.connection.send(bundle(0, 7))
+    assert other.messages.get(timeout=60)[0] == bundle(0, 7)
+
+
 def test_the_end_of_one_side_is_told_to_the_other(sides):
     one, other = sides
     other.connection.start()
@@ -472,9 +479,9 @@ def test_what_only_its_own_task_understands_is_refused(sides):
     handle[()] = object()
     with pytest.raises(tf.errors.UnimplementedError, match="cannot go from one task to another"):
         sides[0].connection.send(bundle(1), [handle])
-    sides[0].connection.send(Envelope())  # nothing of it has left
+    sides[0].connection.send(bundle(0))  # nothing of it has left
     sides[1].connection.start()
-    assert sides[1].messages.get(timeout=60)[0] == Envelope()
+    assert sides[1].messages.get(timeout=60)[0] == bundle(0)
 
 
 def test_within_a_process_the_end_comes_after_all_that_was_sent_before():
