@@ -58,7 +58,13 @@ NAMESPACES = (
 # Functions and classes, by the module that has them.
 NAMES = {
     "runnel.autodiff.recomputation": ("recompute_grad",),
-    "runnel.data.element_structure": ("RaggedTensorSpec",),
+    "runnel.data.element_structure": (
+        "RaggedTensorSpec",
+        "SparseTensorSpec",
+        "TensorSpec",
+        "TypeSpec",
+    ),
+    "runnel.data.optional": ("OptionalSpec",),
     "runnel.eager_function": ("py_function",),
     "runnel.logging": ("get_logger",),
     "runnel.ops.data.readers": (

@@ -3,13 +3,14 @@
 from typing import Any
 
 from runnel.data import experimental
-from runnel.data.dataset import Dataset
+from runnel.data.dataset import Dataset, DatasetSpec
 from runnel.data.iterators import Iterator
 from runnel.data.options import Options
 from runnel.data.readers import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
 
 __all__ = [
     "Dataset",
+    "DatasetSpec",
     "FixedLengthRecordDataset",
     "Iterator",
     "Options",

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from runnel.data.element_structure import (
-    DatasetPlace,
-    TensorPlace,
+    TensorSpec,
+    VariantSpec,
     as_elements,
     component_attrs,
     flatten,
@@ -29,14 +29,15 @@ from runnel.data.traced_function import TracedFunction, dataset_factory, trace, 
 from runnel.graph import dtypes
 from runnel.graph.constant_value import constant_value
 from runnel.graph.conversion import convert_to_tensor
-from runnel.graph.graph import control_dependencies, get_default_graph
+from runnel.graph.graph import colocate_with, control_dependencies, get_default_graph
 from runnel.graph.operation import Tensor
 from runnel.graph.random_seed import get_seed, skip_op_ids
+from runnel.graph.shapes import TensorShape
 from runnel.graph.sparse_tensor import SparseTensor
 from runnel.ops.array_shape import shape as shape_of
 from runnel.ops.checks import Assert
 from runnel.ops.control import identity
-from runnel.ops.data import dataset_ops, function_ops
+from runnel.ops.data import dataset_ops, function_ops, statistics_ops
 from runnel.ops.data.iterator_ops import make_op, one_shot_op
 from runnel.ops.files import matching_files
 
@@ -64,12 +65,22 @@ class Dataset:
         self._structure = structure
 
     @property
-    def _place(self) -> DatasetPlace:
+    def _place(self) -> DatasetSpec:
         """What stands for it where it is an element itself."""
-        return DatasetPlace(self._structure, Dataset)
+        return DatasetSpec(self._structure)
 
     def __repr__(self) -> str:
         return f"<Dataset shapes: {self.output_shapes}, types: {self.output_types}>"
+
+    @property
+    def element_spec(self) -> Any:
+        """The structure of its elements, with a ``tf.TypeSpec`` in each place.
+
+        Example:
+            >>> tf.data.Dataset.range(3).element_spec
+            TensorSpec(shape=TensorShape([]), dtype=tf.int64, name=None)
+        """
+        return self._structure
 
     @property
     def output_types(self) -> Any:
@@ -127,9 +138,9 @@ class Dataset:
         rank = sparse.shape.rank
         inner = None if rank is None else rank - 1
         structure = (
-            TensorPlace(dtypes.int64, (None, inner)),
-            TensorPlace(sparse.dtype.base_dtype, (None,)),
-            TensorPlace(dtypes.int64, (inner,)),
+            TensorSpec((None, inner), dtypes.int64),
+            TensorSpec((None,), sparse.dtype.base_dtype),
+            TensorSpec((inner,), dtypes.int64),
         )
         variant = dataset_ops.sparse_slices_op(sparse.indices, sparse.values, sparse.dense_shape)
         return Dataset(variant, structure)
@@ -158,7 +169,7 @@ class Dataset:
             2: lambda: (args[0], args[1], 1),
             3: lambda: args,
         }[len(args)]()
-        structure = TensorPlace(dtypes.int64, ())
+        structure = TensorSpec((), dtypes.int64)
         variant = dataset_ops.range_op(
             *[convert_to_tensor(value, dtypes.int64) for value in (start, stop, step)],
             **component_attrs(structure),
@@ -270,18 +281,14 @@ class Dataset:
     ) -> Dataset:
         """The elements in a random order: each drawn from a buffer of ``buffer_size``."""
         size = convert_to_tensor(buffer_size, dtypes.int64)
-        if isinstance(seed, Tensor):
-            seeds: Any = (0, seed)
-        else:
-            seeds = [0 if one is None else one for one in get_seed(seed)]
-        skip_op_ids(7)  # with which TensorFlow chooses among seeds
         again = True if reshuffle_each_iteration is None else reshuffle_each_iteration
         return self._with(
-            dataset_ops.shuffle_op,
-            size,
-            *[convert_to_tensor(one, dtypes.int64) for one in seeds],
-            reshuffle_each_iteration=again,
+            dataset_ops.shuffle_op, size, *_seeds(seed), reshuffle_each_iteration=again
         )
+
+    def _shuffled_and_repeated(self, buffer_size: Any, count: Any, seed: Any) -> Dataset:
+        size, times = convert_to_tensor(buffer_size, dtypes.int64), _count(count)
+        return self._with(dataset_ops.shuffle_and_repeat_op, size, *_seeds(seed), times)
 
     def batch(self, batch_size: Any, drop_remainder: Any = False) -> Dataset:
         """``batch_size`` elements stacked; the last may have fewer unless it is dropped."""
@@ -307,7 +314,7 @@ class Dataset:
         drop = convert_to_tensor(drop_remainder, dtypes.bool_)
         places = flatten(self._structure)
         for place in places:
-            if type(place) is not TensorPlace:
+            if type(place) is not TensorSpec:
                 raise TypeError(
                     "Batching of padded sparse tensors is not currently supported, nor of padded "
                     f"ragged ones: padded_batch takes tensors, not {place.kind}"
@@ -333,7 +340,7 @@ class Dataset:
         structure = pack_as(
             self._structure,
             [
-                TensorPlace(place.dtype, None if shape is None else (rows, *shape))
+                TensorSpec(None if shape is None else (rows, *shape), place.dtype)
                 for place, (_, shape) in builtins.zip(places, shapes, strict=True)
             ],
         )
@@ -351,7 +358,7 @@ class Dataset:
         """The rows of elements as elements."""
         places = flatten(self._structure)
         structure = map_leaves(lambda place: place.unbatched(), self._structure)
-        if all(type(place) is TensorPlace for place in places):
+        if all(type(place) is TensorSpec for place in places):
             return self._with(dataset_ops.unbatch_op, structure=structure)
 
         def in_rows(*element: Any) -> tuple[Tensor, ...]:
@@ -364,7 +371,7 @@ class Dataset:
         self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False
     ) -> Dataset:
         """Elements that are datasets: of ``size`` elements each, ``shift`` further each time."""
-        structure = map_leaves(lambda place: DatasetPlace(place, Dataset), self._structure)
+        structure = map_leaves(lambda place: DatasetSpec(place), self._structure)
         return self._with(
             dataset_ops.window_op,
             *[convert_to_tensor(n, dtypes.int64) for n in (size, shift or size, stride)],
@@ -406,7 +413,7 @@ class Dataset:
         """The elements of which ``predicate`` says true."""
         function = self._traced(predicate, "filter")
         place = function.structure
-        if not isinstance(place, TensorPlace) or not place.fits(TensorPlace(dtypes.bool_, ())):
+        if not isinstance(place, TensorSpec) or not place.fits(TensorSpec((), dtypes.bool_)):
             raise ValueError("`predicate` must return a scalar boolean tensor.")
         return self._with(function_ops.filter_op, list(function.captures), predicate=function.attr)
 
@@ -422,7 +429,7 @@ class Dataset:
 
     def _traced_dataset(self, function: Callable[..., Any], what: str) -> tuple[Any, Any]:
         traced = self._traced(function, what)
-        if not isinstance(traced.structure, DatasetPlace):
+        if not isinstance(traced.structure, DatasetSpec):
             raise TypeError(f"`map_func` must return a `Dataset` object, not {traced.elements!r}")
         return traced, traced.structure.structure
 
@@ -509,17 +516,74 @@ class Dataset:
         """An iterator that begins by itself, once; it can be neither fed nor begun again."""
         graph = get_default_graph()
         name = graph.unique_name("Dataset_make")
-        factory = dataset_factory(graph, self._variant_tensor, name)
+        variant, made = self._with_options_applied()
+        skip_op_ids(-made)  # in TensorFlow they are those of a function
+        factory = dataset_factory(graph, variant, name)
         resource = one_shot_op(dataset_factory=factory.attr, **component_attrs(self._structure))
         graph.add_to_collection(GLOBAL_ITERATORS, resource)
         return Iterator(resource, None, self._structure)
 
     def make_initializable_iterator(self, shared_name: str | None = None) -> Iterator:
         """An iterator that its operation ``initializer`` has begin with the first element."""
+        variant, _ = self._with_options_applied()
+        if self.options().experimental_optimization.autotune is not False:
+            skip_op_ids(1)  # with which TensorFlow tunes it
         made = Iterator.of_structure(self._structure, shared_name)
-        skip_op_ids(3)  # with which TensorFlow optimizes it
-        made._initializer = make_op(self._variant_tensor, made._resource)
+        made._initializer = make_op(variant, made._resource)
         return made
+
+    def _with_options_applied(self) -> tuple[Tensor, int]:
+        """What stands for it in its iterators, and how many operations that took."""
+        options, variant = self.options(), self._variant_tensor
+        before = len(variant.graph.get_operations())
+        attrs = component_attrs(self._structure)
+        with colocate_with(variant.op):  # a variant cannot go to another process
+            if rewrites := options.rewrites():
+                names = convert_to_tensor(rewrites, dtypes.string, name="optimizations")
+                variant = statistics_ops.optimize_op(variant, names, **attrs)
+            stats = options.experimental_stats
+            if stats.aggregator is not None:
+                variant = statistics_ops.record_op(
+                    variant, stats.aggregator._resource, stats.prefix, stats.counter_prefix, **attrs
+                )
+        return variant, len(variant.graph.get_operations()) - before
+
+
+class DatasetSpec(VariantSpec):
+    """A dataset, whose elements have a structure of their own.
+
+    Example:
+        >>> tf.data.DatasetSpec(tf.TensorSpec([None], tf.int64))
+    """
+
+    __slots__ = ()
+
+    def __init__(self, element_spec: Any, dataset_shape: Any = ()) -> None:
+        if TensorShape(dataset_shape).rank != 0:
+            raise ValueError(f"A dataset is a scalar here; its shape is not {dataset_shape}")
+        super().__init__(element_spec)
+
+    def __repr__(self) -> str:
+        return f"DatasetSpec({self.structure!r}, TensorShape([]))"
+
+    @staticmethod
+    def from_value(value: Dataset) -> DatasetSpec:
+        """That of ``value``."""
+        return value._place
+
+    @property
+    def value_type(self) -> Any:
+        return Dataset
+
+    def made(self, variant: Tensor) -> Dataset:
+        return Dataset(variant, self.structure)
+
+
+def _seeds(seed: Any) -> list[Tensor]:
+    """The two seeds of a dataset that draws, zeros where it has none."""
+    seeds = [0 if one is None else one for one in get_seed(seed)]
+    skip_op_ids(7)  # with which TensorFlow chooses among seeds
+    return [convert_to_tensor(one, dtypes.int64) for one in seeds]
 
 
 def _known_rows(size: Tensor, drop: Tensor) -> int | None:

@@ -52,12 +52,83 @@ def map_leaves(function: Callable[[Any], Any], structure: Any) -> Any:
     return pack_as(structure, [function(leaf) for leaf in flatten(structure)])
 
 
-@dataclass(frozen=True, slots=True)
-class TensorPlace:
-    """A tensor."""
+class TypeSpec:
+    """What stands in a place of the structure of elements: the kind of a value, and its shape.
+
+    Example:
+        >>> tf.TensorSpec([None, 3], tf.float32).is_compatible_with(tf.zeros([2, 3]))
+        True
+    """
+
+    __slots__ = ()
+
+    @property
+    def value_type(self) -> Any:
+        """The class of the values."""
+        raise NotImplementedError
+
+    def merged(self, other: Any) -> Any:
+        """What may be either; a TypeError if nothing may."""
+        raise NotImplementedError
+
+    def fits(self, other: Any) -> bool:
+        """Whether what is ``other`` may be here."""
+        raise NotImplementedError
+
+    def is_compatible_with(self, spec_or_value: Any) -> bool:
+        """Whether a value, or values of another spec, may be here."""
+        if isinstance(spec_or_value, TypeSpec):
+            return self.fits(spec_or_value)
+        try:
+            return self.fits(place_of(_as_leaf(spec_or_value)))
+        except (TypeError, ValueError):
+            return False
+
+    def most_specific_compatible_type(self, other: Any) -> Any:
+        """What may be either; a ValueError if nothing may."""
+        try:
+            return self.merged(other)
+        except TypeError as error:
+            raise ValueError(f"Types are not compatible: {self!r} vs {other!r}") from error
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class TensorSpec(TypeSpec):
+    """A tensor of a shape and type.
+
+    Example:
+        >>> tf.TensorSpec([None, 28, 28], tf.float32)
+    """
 
     dtype: DType
     dims: Dims
+    name: str | None
+
+    def __init__(self, shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> None:
+        self._set(as_dtype(dtype), TensorShape(shape)._dims, name)
+
+    def _set(self, *values: Any) -> None:
+        for field, value in zip(self.__dataclass_fields__, values, strict=True):
+            object.__setattr__(self, field, value)
+
+    def __repr__(self) -> str:
+        return f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"
+
+    @classmethod
+    def from_spec(cls, spec: Any, name: str | None = None) -> TensorSpec:
+        """The same, under a name."""
+        return cls(spec.shape, spec.dtype, name or spec.name)
+
+    @classmethod
+    def from_tensor(cls, tensor: Tensor, name: str | None = None) -> TensorSpec:
+        """What ``tensor`` is, under its name or another one."""
+        if not isinstance(tensor, Tensor):
+            raise ValueError(f"`tensor` should be a tf.Tensor, not {tensor!r}")
+        return TensorSpec(tensor.shape, tensor.dtype, name or tensor.op.name)
+
+    @property
+    def value_type(self) -> Any:
+        return self.kind
 
     @property
     def component(self) -> tuple[DType, Dims]:
@@ -90,13 +161,13 @@ class TensorPlace:
 
     def batched(self, size: int | None) -> Any:
         """Several of them as one."""
-        return type(self)(self.dtype, None if self.dims is None else (size, *self.dims))
+        return type(self)(None if self.dims is None else (size, *self.dims), self.dtype)
 
     def unbatched(self) -> Any:
         """A row of it."""
         if self.dims is not None and not self.dims:
             raise ValueError("A scalar has no rows; tf.data.Dataset.from_tensors takes it whole.")
-        return type(self)(self.dtype, None if self.dims is None else self.dims[1:])
+        return type(self)(None if self.dims is None else self.dims[1:], self.dtype)
 
     def merged(self, other: Any) -> Any:
         """What may be either."""
@@ -109,7 +180,7 @@ class TensorPlace:
 
     def of_shape(self, shape: TensorShape) -> Any:
         """The same with another shape."""
-        return type(self)(self.dtype, shape._dims)
+        return type(self)(shape, self.dtype)
 
     def fits(self, other: Any) -> bool:
         """Whether what is ``other`` may be here."""
@@ -120,10 +191,20 @@ class TensorPlace:
         return type(other) is type(self) and other.dtype is self.dtype
 
 
-class SparsePlace(TensorPlace):
-    """A sparse tensor: its three parts stand for it, in a variant."""
+class SparseTensorSpec(TensorSpec):
+    """A sparse tensor: its three parts stand for it, in a variant.
+
+    Example:
+        >>> tf.SparseTensorSpec([None, 1000], tf.float32)
+    """
 
     __slots__ = ()
+
+    def __init__(self, shape: Any = None, dtype: Any = dtypes.float32) -> None:
+        super().__init__(shape, dtype)
+
+    def __repr__(self) -> str:
+        return f"SparseTensorSpec({self.shape!r}, {self.dtype!r})"
 
     @property
     def component(self) -> tuple[DType, Dims]:
@@ -158,7 +239,7 @@ class SparsePlace(TensorPlace):
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class RaggedTensorSpec(TensorPlace):
+class RaggedTensorSpec(TensorSpec):
     """A ragged tensor, or, of ragged rank 0, a row of one: its parts stand for it, in a variant.
 
     It stands for itself among the classes of elements.
@@ -186,9 +267,7 @@ class RaggedTensorSpec(TensorPlace):
             raise TypeError(f"ragged_rank must be an int, not {ragged_rank!r}")
         if dims is not None and ragged_rank >= len(dims):
             raise ValueError(f"ragged_rank ({ragged_rank}) must be less than rank ({len(dims)}).")
-        fields = (as_dtype(dtype), dims, ragged_rank, as_dtype(row_splits_dtype))
-        for name, value in zip(self.__dataclass_fields__, fields, strict=True):
-            object.__setattr__(self, name, value)
+        self._set(as_dtype(dtype), dims, None, ragged_rank, as_dtype(row_splits_dtype))
 
     def __repr__(self) -> str:
         parts = (self.shape, self.dtype, self.ragged_rank, self.row_splits_dtype)
@@ -242,7 +321,7 @@ class RaggedTensorSpec(TensorPlace):
 
     def unbatched(self) -> Any:
         if not self.ragged_rank:
-            return TensorPlace(self.dtype, self.dims).unbatched()
+            return TensorSpec(self.dims, self.dtype).unbatched()
         return self._with_rank(self.shape[1:], self.ragged_rank - 1)
 
     def _with_rank(self, shape: TensorShape, ragged_rank: int) -> RaggedTensorSpec:
@@ -256,12 +335,14 @@ class RaggedTensorSpec(TensorPlace):
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetPlace:
-    """A dataset, whose elements have a structure of their own."""
+class VariantSpec(TypeSpec):
+    """An object of the host, whose elements, or value, have a structure of their own."""
 
     structure: Any
-    make: Callable[[Tensor, Any], Any]
-    """Makes a dataset of a variant and a structure."""
+
+    def made(self, variant: Tensor) -> Any:
+        """The object that a variant stands for."""
+        raise NotImplementedError
 
     @property
     def component(self) -> tuple[DType, Dims]:
@@ -283,7 +364,7 @@ class DatasetPlace:
         return value._variant_tensor
 
     def from_component(self, tensor: Tensor) -> Any:
-        return self.make(tensor, self.structure)
+        return self.made(tensor)
 
     def to_slices(self, value: Any) -> Tensor:
         raise self._refusal()
@@ -295,15 +376,16 @@ class DatasetPlace:
         raise self._refusal()
 
     def merged(self, other: Any) -> Any:
-        if not isinstance(other, DatasetPlace):
+        if type(other) is not type(self):
             raise self._refusal()
         return self
 
     def fits(self, other: Any) -> bool:
-        return isinstance(other, DatasetPlace)
+        return type(other) is type(self)
 
     def _refusal(self) -> TypeError:
-        return TypeError("Elements that are datasets cannot be stacked, or taken apart, by rows.")
+        what = type(self).__name__
+        return TypeError(f"Elements of {what} cannot be stacked, or taken apart, by rows.")
 
 
 def as_elements(value: Any) -> Any:
@@ -326,11 +408,11 @@ def place_of(leaf: Any) -> Any:
     if hasattr(leaf, "_variant_tensor"):
         return leaf._place
     if isinstance(leaf, SparseTensor):
-        return SparsePlace(leaf.dtype.base_dtype, leaf.shape._dims)
+        return SparseTensorSpec(leaf.shape, leaf.dtype.base_dtype)
     if isinstance(leaf, RaggedTensor):
         kinds = (leaf.dtype.base_dtype, leaf.ragged_rank, leaf.row_splits.dtype.base_dtype)
         return RaggedTensorSpec(leaf.shape, *kinds)
-    return TensorPlace(leaf.dtype.base_dtype, leaf.dims)
+    return TensorSpec(leaf.dims, leaf.dtype.base_dtype)
 
 
 def structure_of(elements: Any) -> Any:
@@ -353,9 +435,9 @@ def structure_from(types: Any, shapes: Any = None, classes: Any = None) -> Any:
 
 
 def _place(dtype: Any, dims: Dims, kind: Any) -> Any:
-    if isinstance(kind, RaggedTensorSpec):
+    if isinstance(kind, TypeSpec):
         return kind  # it says all
-    return (SparsePlace if kind is SparseTensor else TensorPlace)(as_dtype(dtype), dims)
+    return (SparseTensorSpec if kind is SparseTensor else TensorSpec)(dims, dtype)
 
 
 def _up_to(structure: Any, values: Any) -> list[Any]:

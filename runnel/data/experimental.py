@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from runnel.data.dataset import AUTOTUNE, Dataset
+from runnel.data.dataset import AUTOTUNE, Dataset, DatasetSpec
 from runnel.data.device_copies import copy_to_device, prefetch_to_device
-from runnel.data.element_structure import RaggedTensorSpec, SparsePlace, TensorPlace
+from runnel.data.element_structure import RaggedTensorSpec, SparseTensorSpec, TensorSpec, TypeSpec
 from runnel.data.grouping import (
     Reducer,
     bucket_by_sequence_length,
@@ -27,11 +27,12 @@ from runnel.data.iterator_checkpoints import (
     CheckpointInputPipelineHook,
     make_saveable_from_iterator,
 )
-from runnel.data.optional import Optional, get_next_as_optional
+from runnel.data.optional import Optional, OptionalSpec, get_next_as_optional
 from runnel.data.options import (
     DistributeOptions,
     MapVectorizationOptions,
     OptimizationOptions,
+    StatsOptions,
     ThreadingOptions,
 )
 from runnel.data.sampling import (
@@ -39,6 +40,12 @@ from runnel.data.sampling import (
     choose_from_datasets,
     rejection_resample,
     sample_from_datasets,
+)
+from runnel.data.statistics import (
+    StatsAggregator,
+    bytes_produced_stats,
+    latency_stats,
+    set_stats_aggregator,
 )
 from runnel.data.tables import (
     CsvDataset,
@@ -57,30 +64,33 @@ from runnel.data.whole import (
     to_variant,
 )
 from runnel.data.whole import DatasetRecordWriter as TFRecordWriter
-from runnel.graph.dtypes import as_dtype
-from runnel.graph.random_seed import skip_op_ids
-from runnel.graph.shapes import TensorShape
 
 __all__ = [
     "AUTOTUNE",
     "CheckpointInputPipelineHook",
     "Counter",
     "CsvDataset",
+    "DatasetStructure",
     "DistributeOptions",
     "INFINITE_CARDINALITY",
     "MapVectorizationOptions",
     "OptimizationOptions",
     "Optional",
+    "OptionalStructure",
     "RaggedTensorStructure",
     "RandomDataset",
     "Reducer",
     "SparseTensorStructure",
     "SqlDataset",
+    "StatsAggregator",
+    "StatsOptions",
+    "Structure",
     "TFRecordWriter",
     "TensorStructure",
     "ThreadingOptions",
     "UNKNOWN_CARDINALITY",
     "bucket_by_sequence_length",
+    "bytes_produced_stats",
     "cardinality",
     "choose_from_datasets",
     "copy_to_device",
@@ -94,6 +104,7 @@ __all__ = [
     "group_by_reducer",
     "group_by_window",
     "ignore_errors",
+    "latency_stats",
     "make_batched_features_dataset",
     "make_csv_dataset",
     "make_saveable_from_iterator",
@@ -105,6 +116,7 @@ __all__ = [
     "rejection_resample",
     "sample_from_datasets",
     "scan",
+    "set_stats_aggregator",
     "shuffle_and_repeat",
     "take_while",
     "to_variant",
@@ -112,6 +124,9 @@ __all__ = [
     "unique",
 ]
 
+DatasetStructure = DatasetSpec
+OptionalStructure = OptionalSpec
+Structure = TypeSpec
 Transformation = Callable[[Dataset], Dataset]
 
 
@@ -151,14 +166,14 @@ def map_and_batch(
 map_and_batch_with_legacy_function = map_and_batch
 
 
-def TensorStructure(dtype: Any, shape: Any) -> TensorPlace:  # noqa: N802 (TensorFlow's name)
+def TensorStructure(dtype: Any, shape: Any) -> TensorSpec:  # noqa: N802 (TensorFlow's name)
     """The structure of elements that are tensors of a type and shape."""
-    return TensorPlace(as_dtype(dtype), TensorShape(shape)._dims)
+    return TensorSpec(shape, dtype)
 
 
-def SparseTensorStructure(dtype: Any, shape: Any) -> SparsePlace:  # noqa: N802 (likewise)
+def SparseTensorStructure(dtype: Any, shape: Any) -> SparseTensorSpec:  # noqa: N802 (likewise)
     """The structure of elements that are sparse tensors of a type and shape."""
-    return SparsePlace(as_dtype(dtype), TensorShape(shape)._dims)
+    return SparseTensorSpec(shape, dtype)
 
 
 def RaggedTensorStructure(  # noqa: N802 (likewise)
@@ -170,13 +185,7 @@ def RaggedTensorStructure(  # noqa: N802 (likewise)
 
 def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> Transformation:
     """Shuffled, and repeated, each time in another order."""
-
-    def apply(dataset: Dataset) -> Dataset:
-        made = dataset.shuffle(buffer_size, seed).repeat(count)
-        skip_op_ids(-1)  # in TensorFlow it is one operation
-        return made
-
-    return apply
+    return lambda dataset: dataset._shuffled_and_repeated(buffer_size, count, seed)
 
 
 def enumerate_dataset(start: Any = 0) -> Transformation:

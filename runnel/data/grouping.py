@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from runnel.data.dataset import Dataset
+from runnel.data.dataset import Dataset, DatasetSpec
 from runnel.data.element_structure import (
-    DatasetPlace,
     RaggedTensorSpec,
-    SparsePlace,
-    TensorPlace,
+    SparseTensorSpec,
+    TensorSpec,
     as_elements,
     flatten,
     pack_as,
@@ -35,7 +34,7 @@ from runnel.ops.reduce_functions import reduce_min
 from runnel.ops.selection import where
 
 Transformation = Callable[[Dataset], Dataset]
-_KEY = TensorPlace(dtypes.int64, ())
+_KEY = TensorSpec((), dtypes.int64)
 
 
 def take_while(predicate: Callable[..., Any]) -> Transformation:
@@ -43,8 +42,8 @@ def take_while(predicate: Callable[..., Any]) -> Transformation:
 
     def transformed(dataset: Dataset) -> Dataset:
         function = trace(predicate, [dataset._structure], "take_while")
-        if not isinstance(function.structure, TensorPlace) or not function.structure.fits(
-            TensorPlace(dtypes.bool_, ())
+        if not isinstance(function.structure, TensorSpec) or not function.structure.fits(
+            TensorSpec((), dtypes.bool_)
         ):
             raise ValueError("`predicate` must return a scalar boolean tensor.")
         return dataset._with(
@@ -100,10 +99,8 @@ def group_by_window(
 
     def transformed(dataset: Dataset) -> Dataset:
         key = trace(lambda *e: cast(key_func(*e), dtypes.int64), [dataset._structure], "key")
-        made = trace(
-            reduce_func, [_KEY, DatasetPlace(dataset._structure, Dataset)], "reduce_window"
-        )
-        if not isinstance(made.structure, DatasetPlace):
+        made = trace(reduce_func, [_KEY, dataset._place], "reduce_window")
+        if not isinstance(made.structure, DatasetSpec):
             raise TypeError("`reduce_func` must return a `Dataset` object.")
         sized = trace(lambda k: cast(size(k), dtypes.int64), [_KEY], "window_size")
         return dataset._with(
@@ -228,7 +225,7 @@ def dense_to_sparse_batch(batch_size: Any, row_shape: Any) -> Transformation:
 
     def transformed(dataset: Dataset) -> Dataset:
         place = dataset._structure
-        if type(place) is not TensorPlace:
+        if type(place) is not TensorSpec:
             raise TypeError(
                 "DenseToSparseDataset requires an input whose elements have a single component, "
                 f"whereas the input has {dataset.output_types}"
@@ -239,7 +236,7 @@ def dense_to_sparse_batch(batch_size: Any, row_shape: Any) -> Transformation:
             collecting_ops.sparse_batch_op,
             convert_to_tensor(batch_size, dtypes.int64),
             convert_to_tensor(np.array([-1 if d is None else d for d in dims], np.int64)),
-            structure=SparsePlace(place.dtype, (None, *dims)),
+            structure=SparseTensorSpec((None, *dims), place.dtype),
         )
 
     return transformed
@@ -257,7 +254,7 @@ def dense_to_ragged_batch(
         >>> rows.apply(tf.data.experimental.dense_to_ragged_batch(2))  # [[], [1]]; [[2, 2], ...]
     """
 
-    def ragged(place: TensorPlace) -> TensorPlace:
+    def ragged(place: TensorSpec) -> TensorSpec:
         unknown = [axis for axis, size in enumerate(place.dims or ()) if size is None]
         if not unknown:
             return place
@@ -265,7 +262,7 @@ def dense_to_ragged_batch(
 
     def transformed(dataset: Dataset) -> Dataset:
         places = flatten(dataset._structure)
-        made = [ragged(place) if type(place) is TensorPlace else place for place in places]
+        made = [ragged(place) if type(place) is TensorSpec else place for place in places]
 
         def encoded(*element: Any) -> tuple[Any, ...]:
             leaves = zip(places, made, flatten(element), strict=True)

@@ -124,6 +124,11 @@ class Iterator:
         return self._string_handle if name is None else to_string_op(self._resource, name=name)
 
     @property
+    def element_spec(self) -> Any:
+        """The structure of its elements, with a ``tf.TypeSpec`` in each place."""
+        return self._structure
+
+    @property
     def output_types(self) -> Any:
         return map_leaves(lambda place: place.type, self._structure)
 

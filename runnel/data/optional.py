@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runnel.data.element_structure import (
+    VariantSpec,
     as_elements,
     component_attrs,
     flatten,
@@ -28,7 +29,12 @@ class Optional:
     """
 
     def __init__(self, variant: Tensor, structure: Any) -> None:
-        self._variant, self._structure = variant, structure
+        self._variant_tensor, self._structure = variant, structure
+
+    @property
+    def _place(self) -> OptionalSpec:
+        """What stands for it where it is an element of a dataset."""
+        return OptionalSpec(self._structure)
 
     @staticmethod
     def from_value(value: Any) -> Optional:
@@ -50,12 +56,52 @@ class Optional:
 
     def has_value(self, name: str | None = None) -> Tensor:
         """Whether it has a value."""
-        return has_value_op(self._variant, name=name)
+        return has_value_op(self._variant_tensor, name=name)
 
     def get_value(self, name: str | None = None) -> Any:
         """The value; an ``InvalidArgumentError`` in a step where it has none."""
-        tensors = get_value_op(self._variant, **component_attrs(self._structure), name=name)
+        tensors = get_value_op(self._variant_tensor, **component_attrs(self._structure), name=name)
         return from_components(self._structure, list(tensors))
+
+
+class OptionalSpec(VariantSpec):
+    """A value that may be missing, and has a structure if it is there.
+
+    Example:
+        >>> tf.OptionalSpec(tf.TensorSpec([], tf.int64))
+    """
+
+    __slots__ = ()
+
+    def __init__(self, value_structure: Any) -> None:
+        super().__init__(value_structure)
+
+    def __repr__(self) -> str:
+        return f"OptionalSpec({self.structure!r})"
+
+    @staticmethod
+    def from_value(value: Optional) -> OptionalSpec:
+        """That of ``value``."""
+        return value._place
+
+    @property
+    def type(self) -> Any:
+        return self
+
+    @property
+    def shape(self) -> Any:
+        return self
+
+    @property
+    def kind(self) -> Any:
+        return self
+
+    @property
+    def value_type(self) -> Any:
+        return Optional
+
+    def made(self, variant: Tensor) -> Optional:
+        return Optional(variant, self.structure)
 
 
 def is_structure(value: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runnel.data.dataset import AUTOTUNE, Dataset
-from runnel.data.element_structure import TensorPlace
+from runnel.data.element_structure import TensorSpec
 from runnel.data.interleaving import parallel_interleave
 from runnel.graph import dtypes
 from runnel.graph.conversion import convert_to_tensor
@@ -15,7 +15,7 @@ from runnel.graph.random_seed import skip_op_ids
 from runnel.ops.array_shape import reshape
 from runnel.ops.data import dataset_ops
 
-_STRING = TensorPlace(dtypes.string, ())
+_STRING = TensorSpec((), dtypes.string)
 
 
 def _names(filenames: Any) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from runnel.data.dataset import Dataset
-from runnel.data.element_structure import TensorPlace, component_attrs, flatten, pack_as
+from runnel.data.element_structure import TensorSpec, component_attrs, flatten, pack_as
 from runnel.data.grouping import scan
 from runnel.graph import dtypes
 from runnel.graph.constant_value import constant_value
@@ -27,7 +27,7 @@ from runnel.ops.reduce_functions import reduce_max, reduce_min, reduce_sum
 from runnel.ops.sampling.random import random_uniform
 from runnel.ops.sampling.stateless_random import stateless_multinomial_op
 
-_NUMBER = TensorPlace(dtypes.int64, ())
+_NUMBER = TensorSpec((), dtypes.int64)
 _ESTIMATED_TOGETHER = 32
 """Of how many elements the classes are counted before shares are estimated again."""
 _SEEN_BEFORE = 10

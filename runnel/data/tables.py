@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from runnel.data.dataset import AUTOTUNE, Dataset
-from runnel.data.element_structure import TensorPlace, component_attrs, structure_from
+from runnel.data.element_structure import TensorSpec, component_attrs, structure_from
 from runnel.data.grouping import ignore_errors as ignoring_errors
 from runnel.data.interleaving import parallel_interleave
 from runnel.data.readers import TFRecordDataset
@@ -48,7 +48,7 @@ class CsvDataset(Dataset):
         select_cols: Sequence[int] | None = None,
     ) -> None:
         defaults = [_default(one) for one in record_defaults]
-        structure = tuple(TensorPlace(one.dtype, ()) for one in defaults)
+        structure = tuple(TensorSpec((), one.dtype) for one in defaults)
         variant = collecting_ops.csv_op(
             convert_to_tensor(filenames, dtypes.string),
             convert_to_tensor(compression_type or "", dtypes.string),

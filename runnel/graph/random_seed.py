@@ -9,6 +9,8 @@ gradients is an exception: their operations are others than TensorFlow's.
 
 from __future__ import annotations
 
+from typing import Any
+
 from runnel.graph.graph import get_default_graph
 
 DEFAULT_GRAPH_SEED = 87654321
@@ -39,11 +41,11 @@ def skip_op_ids(count: int) -> None:
     get_default_graph()._skipped_ids += count
 
 
-def get_seed(op_seed: int | None) -> tuple[int, int] | tuple[None, None]:
+def get_seed(op_seed: Any) -> tuple[int, Any] | tuple[None, None]:
     """The two seeds of a random operation made now whose own seed is ``op_seed``.
 
-    ``(None, None)`` when neither the graph nor the operation has one: the operation then
-    draws different numbers in each session.
+    A seed that is a tensor gives a second one that is. ``(None, None)`` when neither the graph nor
+    the operation has one: the operation then draws different numbers in each session.
     """
     graph = get_default_graph()
     if graph.seed is None:

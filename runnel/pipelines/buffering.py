@@ -48,6 +48,9 @@ class Seeds(Protocol):
     def resumed(self, state: Any) -> Words:
         """The numbers that follow where others stood."""
 
+    def joined(self) -> Seeds:
+        """Seeds whose traversals, one after the other, draw from one stream."""
+
     def state(self) -> Any:
         """Where it stands."""
 
@@ -55,20 +58,34 @@ class Seeds(Protocol):
         """Goes on where another stood."""
 
 
-class Shuffle(SameNumber):
-    """Elements in a random order: each is drawn from a buffer of so many."""
+def _nothing() -> None:
+    """What is done at the end of most things."""
 
-    def __init__(self, source: Pipeline, size: int, seeds: Seeds) -> None:
+
+class Shuffle(SameNumber):
+    """Elements in a random order: each is drawn from a buffer of so many.
+
+    One that ``goes_on`` is followed by itself: its seeds are those of a repetition.
+    """
+
+    def __init__(self, source: Pipeline, size: int, seeds: Seeds, goes_on: bool = False) -> None:
         if size <= 0:
             raise InvalidArgumentError(None, None, "buffer_size must be greater than zero.")
         self._source, self._size, self._seeds = source, size, seeds
+        self._at_end = _nothing if goes_on else source.draw_unused
         self.sources = (self._source,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
         source = self._source.iterate(run)
         if isinstance(source, Indexed) and source.rows_at is not None:
             return _ShufflingNumbers(source, source.rows_at, self._size, self._seeds, run)
-        return _Shuffling(source, self._size, self._seeds, run)
+        return _Shuffling(source, self._size, self._seeds, run, self._at_end)
+
+    def as_repeated(self) -> Pipeline:
+        return Shuffle(self._source, self._size, self._seeds.joined(), goes_on=True)
+
+    def draw_unused(self) -> None:
+        self._seeds()
 
     def state(self) -> Any:
         return self._seeds.state()
@@ -78,9 +95,16 @@ class Shuffle(SameNumber):
 
 
 class _Shuffling(Stage):
-    def __init__(self, source: Traversal, size: int, seeds: Seeds, run: PipelineRun) -> None:
+    def __init__(
+        self,
+        source: Traversal,
+        size: int,
+        seeds: Seeds,
+        run: PipelineRun,
+        at_end: Callable[[], None],
+    ) -> None:
         super().__init__(source)
-        self._size, self._seeds, self._run = size, seeds, run
+        self._size, self._seeds, self._run, self._at_end = size, seeds, run, at_end
         self._words = seeds()
         self._buffer: list[Any] = []
         # As TensorFlow's, a ring: a drawn element gives its place to the one that waits longest.
@@ -96,7 +120,7 @@ class _Shuffling(Stage):
             self._run.check()
             element = self._taken()
             if element is END:
-                self._ended = True
+                self._end()
             else:
                 self._put(element)
         return self._drawn() if self._count else END
@@ -145,10 +169,14 @@ class _Shuffling(Stage):
                 self._raise_error()
                 block = self.source.block(min(self._size - self._count + wanted - 1, _AT_ONCE))
                 if block is None:
-                    self._ended = True
+                    self._end()
                     break
                 waiting.extend(elements_of(block))
             self._put(waiting.popleft())
+
+    def _end(self) -> None:
+        self._ended = True
+        self._at_end()
 
     def _drawn(self) -> Element:
         """Takes a random element out of the buffer."""
@@ -192,7 +220,7 @@ class _ShufflingNumbers(_Shuffling):
         seeds: Seeds,
         run: PipelineRun,
     ) -> None:
-        super().__init__(source, size, seeds, run)
+        super().__init__(source, size, seeds, run, _nothing)
         self._numbers, self._rows_at = source.numbers, rows_at
 
     def next(self) -> Any:
@@ -300,7 +328,7 @@ class Prefetch(SameNumber):
     """Elements that a thread of the traversal makes ahead, as many as its buffer holds.
 
     With ``permits`` the thread makes an element only while it has one of them; ``arrived`` is set
-    when an element is ready.
+    when an element is ready. Under ``name`` it is recorded how full the buffer is.
     """
 
     def __init__(
@@ -309,14 +337,18 @@ class Prefetch(SameNumber):
         size: int,
         permits: threading.Semaphore | None = None,
         arrived: threading.Event | None = None,
+        name: str = "",
     ) -> None:
-        self.source, self.size = source, size
+        self.source, self.size, self.name = source, size, name
         self.waits = size > 0
         self.permits, self.arrived = permits, arrived
         self.sources = (self.source,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return Prefetching(self, run) if self.size else self.source.iterate(run)
+
+    def as_repeated(self) -> Pipeline:
+        return self if self.size else self.source.as_repeated()
 
 
 class _Stopped(Exception):
@@ -334,7 +366,7 @@ class Prefetching(Traversal):
         # Held by the thread while it makes an element, until that is in _ready.
         self._making = threading.Lock()
         self._closed = self._started = self._ended = False
-        self._source = how.source.iterate(PipelineRun(self._require_open))
+        self._source = how.source.iterate(PipelineRun(self._require_open, run))
 
     def _require_open(self) -> None:
         if self._closed:
@@ -361,11 +393,17 @@ class Prefetching(Traversal):
                 if self._closed:
                     return END
                 self._changed.wait(LOOK_SECONDS)
+            ready = len(self._ready)
             element, error = self._ready.popleft()
             self._changed.notify_all()
         if error is not None:
             raise error
         self._ended = element is END
+        name, size = self._how.name, self._how.size
+        if self._run.record is not None and name and not self._ended:
+            self._run.record.samples(f"{name}::buffer_utilization", [ready / size])
+            self._run.record.scalar(f"{name}::buffer_size", ready)
+            self._run.record.scalar(f"{name}::buffer_capacity", size)
         return element
 
     def _work(self) -> None:

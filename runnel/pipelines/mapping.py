@@ -252,19 +252,28 @@ class _ParallelMapping(Rowwise):
 class Filter(Pipeline):
     """The elements of which a function says true."""
 
-    def __init__(self, source: Pipeline, predicate: Function) -> None:
-        self._source, self._predicate = source, predicate
+    def __init__(self, source: Pipeline, predicate: Function, name: str = "Filter") -> None:
+        self._source, self._predicate, self._name = source, predicate, name
         self.sources = (self._source,)
         self.functions = (self._predicate,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
-        return _Filtering(self._source.iterate(run), self._predicate, run)
+        return _Filtering(self._source.iterate(run), self._predicate, run, self._name)
 
 
 class _Filtering(Rowwise):
-    def __init__(self, source: Traversal, predicate: Function, run: PipelineRun) -> None:
+    def __init__(self, source: Traversal, predicate: Function, run: PipelineRun, name: str) -> None:
         super().__init__(source, predicate)
-        self._run = run
+        self._run, self._name = run, name
+        self._kept = self._dropped = 0
+
+    def _count(self, kept: int, dropped: int) -> None:
+        """Tells, if someone asks, how many elements were dropped so far."""
+        if self._run.record is not None:
+            self._kept += kept
+            self._dropped += dropped
+            self._run.record.scalar(f"{self._name}::filtered_elements", self._kept)
+            self._run.record.scalar(f"{self._name}::dropped_elements", self._dropped)
 
     def next(self) -> Any:
         while True:
@@ -277,6 +286,7 @@ class _Filtering(Rowwise):
                 raise InvalidArgumentError(
                     None, None, "Filter predicate `f` must return a scalar bool."
                 )
+            self._count(bool(answer), not answer)
             if answer:
                 return element
 
@@ -294,6 +304,7 @@ class _Filtering(Rowwise):
                 element = self.next()
                 return None if element is END else columns_of([element])
             places = np.flatnonzero(made[0])
+            self._count(len(places), count - len(places))
             if len(places) == count:
                 return block
             if len(places):

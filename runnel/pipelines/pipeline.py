@@ -11,6 +11,7 @@ goes on from there: that is how iterators are in checkpoints.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -59,14 +60,37 @@ INFINITE = -1
 UNKNOWN = -2
 
 
-class PipelineRun:
-    """One use of a pipeline: what the traversals in it share."""
+class Record(Protocol):
+    """Is told numbers about elements."""
 
-    def __init__(self, check: Callable[[], None] | None = None) -> None:
+    def samples(self, name: str, values: Sequence[float]) -> None:
+        """Of a distribution, values."""
+
+    def scalar(self, name: str, value: float) -> None:
+        """How large something is now."""
+
+
+class PipelineRun:
+    """One use of a pipeline: what the traversals in it share.
+
+    ``within`` is the use that this one is a part of.
+    """
+
+    def __init__(
+        self, check: Callable[[], None] | None = None, within: PipelineRun | None = None
+    ) -> None:
         # Elements come and go, and are often large: their memory serves the next ones.
         keep_some_freed_memory()
-        self.check: Callable[[], None] = check or (lambda: None)
+        if check is None:
+            check = (lambda: None) if within is None else (lambda: within.check())
+        self.check: Callable[[], None] = check
         """Raises an error when whoever asks for elements has to stop."""
+        self.joins_shuffles: bool = within is not None and within.joins_shuffles
+        """Whether a shuffle that is repeated draws all its orders from one stream."""
+        self.times_stages: bool = within is not None and within.times_stages
+        """Whether what each stage takes for an element is recorded."""
+        self.record: Record | None = None if within is None else within.record
+        """Who is told what the elements take; None where nobody asks."""
 
 
 class Traversal:
@@ -127,6 +151,18 @@ class Pipeline:
         """A traversal from the first element on."""
         raise NotImplementedError
 
+    def as_repeated(self) -> Pipeline:
+        """What a repetition that joins shuffles iterates over, again and again."""
+        return self
+
+    def draw_unused(self) -> None:
+        """Draws the seeds of one traversal that is never used.
+
+        TensorFlow 1.15 begins one where a repetition or a shuffle has come to its end.
+        """
+        for source in self.sources:
+            source.draw_unused()
+
     def cardinality(self) -> int:
         """How many elements there are, as far as that is known without making them."""
         return UNKNOWN
@@ -139,11 +175,41 @@ class Pipeline:
         """Takes over what another pipeline's traversals shared."""
 
 
+_MICRO = 1e6
+
+
+def time_elements(traversal: Any, name: str, record: Record) -> None:
+    """Has ``record`` told how many microseconds each element of ``traversal`` takes.
+
+    Elements that are made together take the same each.
+    """
+    one, several = traversal.next, traversal.block
+
+    def counted_one() -> Any:
+        start = time.perf_counter()
+        element = one()
+        if element is not END:
+            record.samples(name, [int((time.perf_counter() - start) * _MICRO)])
+        return element
+
+    def counted_several(most: int) -> Block | None:
+        start = time.perf_counter()
+        block: Block | None = several(most)
+        if block is not None:
+            count = len(block[0])
+            record.samples(name, [int((time.perf_counter() - start) * _MICRO / count)] * count)
+        return block
+
+    traversal.next, traversal.block = counted_one, counted_several
+
+
 def _watched(iterate: Callable[..., Traversal]) -> Callable[..., Traversal]:
     """``iterate``, of which the traversals are timed if someone watches."""
 
     def iterated(self: Pipeline, run: PipelineRun) -> Traversal:
         made = iterate(self, run)
+        if run.record is not None and run.times_stages and not self.waits:
+            time_elements(made, f"record_latency::{self.title}", run.record)
         if INPUT_TIMES.is_watched and not self.waits:
             timed: Any = made
             timed.next = INPUT_TIMES.timed(self.title, made.next)

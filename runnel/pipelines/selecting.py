@@ -27,6 +27,9 @@ class Take(Pipeline):
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Taking(self._source.iterate(run), self._count)
 
+    def as_repeated(self) -> Pipeline:
+        return self._source.as_repeated() if self._count < 0 else self
+
     def cardinality(self) -> int:
         count = self._source.cardinality()
         if self._count < 0 or count == UNKNOWN:
@@ -77,6 +80,9 @@ class Skip(Pipeline):
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Skipping(self._source.iterate(run), self._count, run)
+
+    def as_repeated(self) -> Pipeline:
+        return self if self._count else self._source.as_repeated()
 
     def cardinality(self) -> int:
         count = self._source.cardinality()
@@ -149,12 +155,18 @@ class _Sharding(Stage):
 class Repeat(Pipeline):
     """All elements again and again: so many times, or for ever if the number is negative."""
 
-    def __init__(self, source: Pipeline, count: int) -> None:
-        self._source, self._count = source, count
+    def __init__(self, source: Pipeline, count: int, joins_shuffle: bool = False) -> None:
+        self._source, self._count, self._joins_shuffle = source, count, joins_shuffle
         self.sources = (self._source,)
 
     def iterate(self, run: PipelineRun) -> Traversal:
-        return _Repeating(self._source, self._count, run)
+        joined = self._joins_shuffle or (run.joins_shuffles and self._count != 1)
+        source = self._source.as_repeated() if joined else self._source
+        return _Repeating(source, self._count, run, is_own=source is not self._source)
+
+    def as_repeated(self) -> Pipeline:
+        plain = self._count == 1 and not self._joins_shuffle
+        return self._source.as_repeated() if plain else self
 
     def cardinality(self) -> int:
         count = self._source.cardinality()
@@ -166,8 +178,10 @@ class Repeat(Pipeline):
 
 
 class _Repeating(Traversal):
-    def __init__(self, source: Pipeline, left: int, run: PipelineRun) -> None:
+    def __init__(self, source: Pipeline, left: int, run: PipelineRun, is_own: bool) -> None:
         self._pipeline, self._left, self._run = source, left, run
+        self._is_own = is_own
+        """Whether nobody else iterates over the pipeline: then its state is part of this one's."""
         self._current: Traversal | None = None
         self._had_any = True
 
@@ -183,7 +197,7 @@ class _Repeating(Traversal):
             if element is not END:
                 self._had_any = True
                 return element
-            self.close()
+            self._end()
 
     @property
     def has_blocks(self) -> bool:  # type: ignore[override]
@@ -207,7 +221,12 @@ class _Repeating(Traversal):
             if found is not None:
                 self._had_any = True
                 return found
-            self.close()
+            self._end()
+
+    def _end(self) -> None:
+        self.close()
+        if not self._left:
+            self._pipeline.draw_unused()
 
     def _begin(self) -> None:
         self._left -= 1
@@ -221,10 +240,13 @@ class _Repeating(Traversal):
 
     def state(self) -> Any:
         inner = None if self._current is None else self._current.state()
-        return [self._left, self._had_any, self._current is not None, inner]
+        shared = self._pipeline.state() if self._is_own else None
+        return [self._left, self._had_any, self._current is not None, inner, shared]
 
     def restore(self, state: Any) -> None:
-        self._left, self._had_any, is_open, inner = state
+        self._left, self._had_any, is_open, inner, shared = state
+        if self._is_own:
+            self._pipeline.restore(shared)
         if is_open:
             self._current = self._pipeline.iterate(self._run)
             self._current.restore(inner)
@@ -236,6 +258,9 @@ class Concatenate(Pipeline):
     def __init__(self, sources: list[Pipeline]) -> None:
         self._sources = sources
         self.sources = self._sources
+
+    def draw_unused(self) -> None:
+        self._sources[0].draw_unused()
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return _Concatenating(self._sources, run)

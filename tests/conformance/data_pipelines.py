@@ -51,6 +51,13 @@ def failing(tf):
     return D(tf).range(3).map(check)
 
 
+def not_joined(tf, dataset):
+    """``dataset``, whose shuffles and repetitions are not joined, as TensorFlow 1.15 would."""
+    options = tf.data.Options()
+    options.experimental_optimization.shuffle_and_repeat_fusion = False
+    return dataset.with_options(options)
+
+
 PIPELINES = {
     "tensors": lambda tf: D(tf).from_tensors((1, {"a": [1.0, 2.0]}, Pair("x", [True]))),
     "slices": slices,
@@ -133,13 +140,17 @@ PIPELINES = {
         D(tf).range(3).interleave(lambda n: D(tf).range(n, n + 4), cycle_length=7)
     ),
     "shuffle": lambda tf: D(tf).range(20).shuffle(5, seed=3),
-    "shuffle all": lambda tf: D(tf).range(20).shuffle(100, seed=3).repeat(2).take(30),
+    "shuffle all": lambda tf: not_joined(
+        tf, D(tf).range(20).shuffle(100, seed=3).repeat(2).take(30)
+    ),
     "shuffle alike": lambda tf: (
         D(tf).range(10).shuffle(4, seed=7, reshuffle_each_iteration=False).repeat(3)
     ),
     "shuffle of slices": lambda tf: slices(tf).repeat(3).shuffle(4, seed=5),
-    "shuffled slices": lambda tf: slices(tf).shuffle(2, seed=5).repeat(4),
-    "batches of shuffled slices": lambda tf: slices(tf).shuffle(5, seed=5).repeat(3).batch(4),
+    "shuffled slices": lambda tf: not_joined(tf, slices(tf).shuffle(2, seed=5).repeat(4)),
+    "batches of shuffled slices": lambda tf: not_joined(
+        tf, slices(tf).shuffle(5, seed=5).repeat(3).batch(4)
+    ),
     "cache": lambda tf: D(tf).range(4).cache().repeat(2),
     "prefetch": lambda tf: D(tf).range(12).map(lambda n: n + 1).prefetch(3),
     "prefetch in the middle": lambda tf: D(tf).range(12).prefetch(2).batch(5).prefetch(1),

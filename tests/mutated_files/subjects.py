@@ -6,7 +6,6 @@ import functools
 import json
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,22 +23,9 @@ from runnel.graph import dtypes
 from runnel.records.framing import framed
 from runnel.records.record_reader import RecordReader
 from runnel.saved_model.model_file import read_saved_model, write_saved_model
+from tests.mutated_files.input_subjects import INPUT_SUBJECTS
 from tests.mutated_files.mutations import mutate_message, mutated_bytes, mutated_json
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A kind of file: ``make`` writes one into a folder, ``damage`` changes it, ``read`` reads it.
-
-    ``damage`` returns whether checksums were made to fit: then other values can be read. What
-    ``read`` returns is otherwise that of the file as it was made.
-    """
-
-    make: Callable[[Path], None]
-    damage: Callable[[Path, random.Random], bool]
-    read: Callable[[Path], Any]
-    expected: tuple[type[Exception], ...] = (tf.errors.OpError,)
-
+from tests.mutated_files.subject import Subject
 
 # Checkpoints ------------------------------------------------------------------------------------
 
@@ -348,4 +334,5 @@ SUBJECTS = {
     ),
     "meta_graph": Subject(_make_meta_graph, _damage_meta_graph, _read_meta_graph, _OF_GRAPHS),
     "saved_model": Subject(_make_saved_model, _damage_saved_model, _read_saved_model, _OF_GRAPHS),
+    **INPUT_SUBJECTS,
 }

@@ -15,7 +15,8 @@ from typing import Any
 
 import runnel
 from runnel.graph.errors import OpError
-from tests.mutated_files.subjects import SUBJECTS, Subject
+from tests.mutated_files.subject import Subject
+from tests.mutated_files.subjects import SUBJECTS
 
 SECONDS = 20
 MEGABYTES = 300

@@ -171,6 +171,11 @@ shuffle_op = dataset_op(
     f"{_INPUT}, buffer_size: int64, seed: int64, seed2: int64",
     ["reshuffle_each_iteration: bool = true", *TYPES, METADATA],
 )
+shuffle_and_repeat_op = dataset_op(
+    "ShuffleAndRepeatDataset",
+    f"{_INPUT}, buffer_size: int64, seed: int64, seed2: int64, count: int64",
+    ["reshuffle_each_iteration: bool = true", *TYPES, METADATA],
+)
 cache_op = dataset_op("CacheDataset", f"{_INPUT}, filename: string", [*TYPES, METADATA])
 prefetch_op = dataset_op(
     "PrefetchDataset",
@@ -243,6 +248,7 @@ class ShuffleSeeds:
     """What the traversals of a shuffle draw with: other numbers for each, or the same."""
 
     def __init__(self, seed: int, seed2: int, same: bool) -> None:
+        self._seeds = (seed, seed2)
         self._drawn = RandomWords(seed, seed2)
         self._same: list[int] | None = None
         if same:
@@ -255,6 +261,9 @@ class ShuffleSeeds:
     def resumed(self, state: Any) -> RandomWords:
         return RandomWords(*state)
 
+    def joined(self) -> Any:
+        return JoinedSeeds(*self._seeds) if self._same is None else self
+
     def state(self) -> Any:
         return [self._same, self._drawn.state()]
 
@@ -263,10 +272,40 @@ class ShuffleSeeds:
         self._drawn = RandomWords(*drawn)
 
 
+class JoinedSeeds:
+    """What the traversals of one repetition draw with: each goes on where that before it ended."""
+
+    def __init__(self, seed: int, seed2: int) -> None:
+        self._words = RandomWords(seed, seed2)
+
+    def __call__(self) -> RandomWords:
+        return self._words
+
+    def resumed(self, state: Any) -> RandomWords:
+        self._words.go_on_from(state)
+        return self._words
+
+    def joined(self) -> Any:
+        return self
+
+    def state(self) -> Any:
+        return self._words.state()
+
+    def restore(self, state: Any) -> None:
+        self._words.go_on_from(state)
+
+
 @shuffle_op.kernel
 def _(xp, source, size, seed, seed2, *, reshuffle_each_iteration):
     seeds = ShuffleSeeds(number(seed), number(seed2), not reshuffle_each_iteration)
     return scalar(Shuffle(pipeline_of(source), number(size), seeds))
+
+
+@shuffle_and_repeat_op.kernel
+def _(xp, source, size, seed, seed2, count, *, reshuffle_each_iteration):
+    seeds = ShuffleSeeds(number(seed), number(seed2), not reshuffle_each_iteration)
+    shuffled = Shuffle(pipeline_of(source), number(size), seeds)
+    return scalar(Repeat(shuffled, number(count), joins_shuffle=True))
 
 
 @cache_op.kernel
@@ -276,11 +315,12 @@ def _(xp, source, filename):
 
 
 @prefetch_op.kernel
-def _(xp, source, size):
+def _(xp, source, size, *, operation):
     count = number(size)
     if count < -1:
         raise InvalidArgumentError(None, None, "buffer_size must be >= 0 or set to AUTOTUNE")
-    return scalar(Prefetch(pipeline_of(source), _AUTOTUNED if count < 0 else count))
+    size = _AUTOTUNED if count < 0 else count
+    return scalar(Prefetch(pipeline_of(source), size, name=operation.name))
 
 
 copy_op = dataset_op(

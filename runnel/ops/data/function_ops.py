@@ -300,7 +300,7 @@ def cores() -> int:
 @filter_op.kernel
 def _(xp, source, captured, *, waiter, operation, predicate):
     function = bound_function(waiter, operation, predicate, captured)
-    return (scalar(Filter(pipeline_of(source), function)),)
+    return (scalar(Filter(pipeline_of(source), function, operation.name)),)
 
 
 @reduce_op.shape

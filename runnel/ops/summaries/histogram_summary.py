@@ -59,28 +59,44 @@ def buckets_of(values: np.ndarray) -> np.ndarray:
     return np.minimum(first[cell] + (values >= limits[cell]), len(bucket_limits()) - 1)
 
 
-def fill_histogram(proto: Any, values: np.ndarray) -> None:
-    """Writes the distribution of ``values`` into a ``HistogramProto``.
+class Distribution:
+    """How values are distributed: what a ``HistogramProto`` says of them."""
 
-    Neighbouring empty buckets are one, with the last one's limit.
-    """
-    limits = bucket_limits()
-    counts = np.zeros(len(limits), np.int64)
-    low, high, total, squares = _LARGEST, -_LARGEST, 0.0, 0.0
-    flat = np.ascontiguousarray(values).reshape(-1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, flat.size, _CHUNK):
-            chunk = flat[start : start + _CHUNK].astype(np.float64)
-            low, high = np.minimum(low, chunk.min()), np.maximum(high, chunk.max())
-            counts += np.bincount(buckets_of(chunk), minlength=len(limits))
-            total, squares = _running_sum(total, chunk), _running_sum(squares, chunk * chunk)
-    kept = counts > 0
-    kept[:-1] |= counts[1:] > 0  # the last of a run of empty ones
-    kept[-1] = True
-    proto.min, proto.max, proto.num = float(low), float(high), flat.size
-    proto.sum, proto.sum_squares = total, squares
-    proto.bucket_limit.extend(limits[kept].tolist())
-    proto.bucket.extend(counts[kept].astype(np.float64).tolist())
+    def __init__(self) -> None:
+        self._counts = np.zeros(len(bucket_limits()), np.int64)
+        self._low, self._high, self._sum, self._squares = _LARGEST, -_LARGEST, 0.0, 0.0
+
+    def add(self, values: Any) -> None:
+        """Counts more values."""
+        flat = np.ascontiguousarray(values).reshape(-1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, flat.size, _CHUNK):
+                chunk = flat[start : start + _CHUNK].astype(np.float64)
+                self._low = np.minimum(self._low, chunk.min())
+                self._high = np.maximum(self._high, chunk.max())
+                self._counts += np.bincount(buckets_of(chunk), minlength=len(self._counts))
+                self._sum = _running_sum(self._sum, chunk)
+                self._squares = _running_sum(self._squares, chunk * chunk)
+
+    def fill(self, proto: Any) -> None:
+        """Writes it into a ``HistogramProto``.
+
+        Neighbouring empty buckets are one, with the last one's limit.
+        """
+        kept = self._counts > 0
+        kept[:-1] |= self._counts[1:] > 0  # the last of a run of empty ones
+        kept[-1] = True
+        proto.min, proto.max = float(self._low), float(self._high)
+        proto.num, proto.sum, proto.sum_squares = self._counts.sum(), self._sum, self._squares
+        proto.bucket_limit.extend(bucket_limits()[kept].tolist())
+        proto.bucket.extend(self._counts[kept].astype(np.float64).tolist())
+
+
+def fill_histogram(proto: Any, values: np.ndarray) -> None:
+    """Writes the distribution of ``values`` into a ``HistogramProto``."""
+    distribution = Distribution()
+    distribution.add(values)
+    distribution.fill(proto)
 
 
 def _running_sum(total: float, values: np.ndarray) -> float:
