@@ -113,7 +113,7 @@ def _converted(value: Any, place: Any) -> np.ndarray:
     wanted = place.dtype.np_dtype
     if wanted == object:
         return make_array(value, place.dtype)
-    array = np.asarray(value)
-    if array.dtype.kind in "OSU" or (array.dtype.kind == "f" and wanted.kind in "iu"):
-        raise TypeError(f"its values are {array.dtype.name}")
-    return array.astype(wanted)
+    try:
+        return np.array(value, wanted)  # a copy: the generator may change it later
+    except OverflowError:  # NumPy wrapped such numbers around when TensorFlow 1.15 was made
+        return np.array(value).astype(wanted)

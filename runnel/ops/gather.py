@@ -70,6 +70,12 @@ def _(params, indices, axis, *, batch_dims):
     return (*leading, *p[batch:place], *i[batch:], *p[place + 1 :])
 
 
+def _taken(params: Any, indices: Any, axis: int) -> Any:
+    if params.dtype == object and params.ndim == 1 and np.ndim(indices) == 0:
+        return params[int(indices), ...]  # a single element of it would come out bare
+    return params.take(indices, axis)
+
+
 @gather_op.kernel
 def _(xp, params, indices, axis, *, batch_dims, check):
     place = at_run_time(resolve_axis, axis, params.ndim)
@@ -77,7 +83,7 @@ def _(xp, params, indices, axis, *, batch_dims, check):
     in_range(xp, indices, params.shape[place], check)
     if batch == 0:
         if xp is np:
-            return params.take(indices, place)
+            return _taken(params, indices, place)
         return xp.take(params, indices, axis=place, mode="clip")
     # Coordinates of the batch, broadcast against the indices; the axis right after them.
     rows = [
@@ -151,7 +157,7 @@ def _(params, indices):
 @gather_v1_op.kernel
 def _(xp, params, indices, *, check):
     in_range(xp, indices, params.shape[0], check)
-    return params.take(indices, 0) if xp is np else xp.take(params, indices, axis=0, mode="clip")
+    return _taken(params, indices, 0) if xp is np else xp.take(params, indices, axis=0, mode="clip")
 
 
 @gather_v1_op.gradient

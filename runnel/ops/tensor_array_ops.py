@@ -78,7 +78,8 @@ class ArrayState:
             return False
         if self.alike and count:
             self.dims = shape
-        self.values, self.shapes = list(rows), [shape] * count
+        # With the ellipsis a string stays a tensor's value.
+        self.values, self.shapes = [rows[i, ...] for i in range(count)], [shape] * count
         return True
 
     def read(self, index: int) -> Any:

@@ -171,3 +171,22 @@ def test_a_variable_that_a_function_makes_is_initialised_by_the_program():
     with tf.Session() as sess:
         sess.run(tf.global_variables_initializer())
         assert [sess.run(element) for _ in range(3)] == [101, 103, 106]
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "made"),
+    [
+        ([1.5, 2.7], tf.int32, [1, 2]),
+        (3.0, tf.int64, 3),
+        ([], tf.int32, []),
+        ("7", tf.int32, 7),
+        (300, tf.uint8, 44),
+        (5, tf.bool, True),
+    ],
+)
+def test_a_generator_gives_what_numpy_converts_as_in_tensorflow_1_15(value, dtype, made):
+    dataset = Dataset.from_generator(lambda: iter([value]), dtype)
+    with tf.Session() as sess:
+        found = sess.run(dataset.make_one_shot_iterator().get_next())
+    assert found.tolist() == made
+    assert found.dtype == dtype.as_numpy_dtype
