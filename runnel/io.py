@@ -29,6 +29,7 @@ from runnel.ops.parsing.parse_sequence_example import (
     parse_sequence_example,
     parse_single_sequence_example,
 )
+from runnel.ops.parsing.protos import decode_proto, encode_proto
 from runnel.ops.queues.queues import PaddingFIFOQueue, PriorityQueue, QueueBase, RandomShuffleQueue
 from runnel.ops.serialized_tensor import decode_json_example, parse_tensor, serialize_tensor
 from runnel.ops.sparse.serialization import (
@@ -64,10 +65,12 @@ __all__ = [
     "decode_jpeg",
     "decode_json_example",
     "decode_png",
+    "decode_proto",
     "decode_raw",
     "deserialize_many_sparse",
     "encode_base64",
     "encode_jpeg",
+    "encode_proto",
     "extract_jpeg_shape",
     "gfile",
     "is_jpeg",

@@ -25,6 +25,7 @@ from runnel.ops.strings.unicode_characters import (
     unicode_split,
     unicode_split_with_offsets,
 )
+from runnel.ops.strings.unicode_scripts import unicode_script
 
 __all__ = [
     "as_string",
@@ -47,6 +48,7 @@ __all__ = [
     "unicode_decode",
     "unicode_decode_with_offsets",
     "unicode_encode",
+    "unicode_script",
     "unicode_split",
     "unicode_split_with_offsets",
     "unicode_transcode",

@@ -92,3 +92,13 @@ def test_both_refuse(name):
         refusal = pytest.raises((tf.errors.InvalidArgumentError, ValueError))
         with tf.Graph().as_default(), tf.Session() as sess, refusal:
             sess.run(REFUSED[name](tf))
+
+
+def test_the_script_of_every_character_is_the_same():
+    characters = np.arange(-2, 0x110002, dtype=np.int32)
+    found = []
+    for tf in (runnel, reference):
+        with tf.Graph().as_default(), tf.Session() as sess:
+            found.append(sess.run(tf.strings.unicode_script(characters)))
+    assert found[0].dtype == found[1].dtype
+    assert np.array_equal(*found)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import runnel as tf
+from runnel.ops.parsing.message_fields import message_fields
 from tests.mutated_files.mutations import mutate_message, mutated_bytes
 from tests.mutated_files.subject import Subject
 
@@ -303,7 +304,40 @@ def _message_subject(example: Any, decoders: Decoders) -> Subject:
     return Subject(make, damage, functools.partial(_decoded, decoders))
 
 
+# Messages of any kind, and their descriptions -----------------------------------------------------
+
+
+def _descriptions() -> bytes:
+    from google.protobuf import descriptor_pb2
+
+    described = descriptor_pb2.FileDescriptorSet()
+    tf.train.Example.DESCRIPTOR.file.CopyToProto(described.file.add())
+    return described.SerializeToString()
+
+
+def _message_decoders(content: Any) -> list[Any]:
+    names, types = ["features"], [tf.string]
+    text = tf.io.decode_proto(content, "tensorflow.Example", names, types, message_format="text")
+    made = tf.io.decode_proto(content, "tensorflow.Example", names, types)
+    inner = tf.io.decode_proto(made.values[0], "tensorflow.Features", ["feature"], types)
+    return [text, made, inner]
+
+
+def _read_descriptions(folder: Path) -> None:
+    kind = tf.train.Example.DESCRIPTOR.full_name
+    message_fields.cache_clear()
+    with tf.Graph().as_default(), tf.Session() as sess:
+        example = _example().SerializeToString()
+        sess.run(tf.io.decode_proto(example, kind, ["features"], [tf.string], str(folder / _NAME)))
+
+
+def _make_descriptions(folder: Path) -> None:
+    (folder / _NAME).write_bytes(_descriptions())
+
+
 INPUT_SUBJECTS = {
+    "message": _bytes_subject(lambda: _example().SerializeToString(), _message_decoders),
+    "descriptions": Subject(_make_descriptions, _damage, _read_descriptions),
     "jpeg": _bytes_subject(
         lambda: _encoded(lambda: tf.image.encode_jpeg(_picture())), _jpeg_decoders
     ),
