@@ -21,6 +21,7 @@ from runnel.pipelines.pipeline import (
     rows_of,
 )
 from runnel.pipelines.sources import Slices, scalar
+from runnel.queues.buffers import Buffers
 
 
 def _require_positive(size: int) -> None:
@@ -28,7 +29,7 @@ def _require_positive(size: int) -> None:
         raise InvalidArgumentError(None, None, "batch_size must be greater than zero.")
 
 
-def stacked(values: list[Any], place: int) -> np.ndarray:
+def stacked(values: list[Any], place: int, buffers: Buffers) -> np.ndarray:
     """The values of a component of several elements in one array."""
     shapes = {value.shape for value in values}
     if len(shapes) > 1:
@@ -45,7 +46,9 @@ def stacked(values: list[Any], place: int) -> np.ndarray:
         for i, value in enumerate(values):
             out[i] = value if shape else value[()]
         return out
-    return np.stack(values) if shape else np.array(values, dtype)
+    if not shape:
+        return np.array(values, dtype)
+    return np.stack(values, out=buffers.empty((len(values), *shape), dtype))
 
 
 def batches(count: int, size: int, drop_remainder: bool) -> int:
@@ -75,6 +78,8 @@ class _Batching(Stage):
         super().__init__(source)
         self._size, self._drop, self._run = size, drop_remainder, run
         self._ended = False
+        self._buffers = Buffers()
+        """Where batches lie: a compiled step takes them as they are."""
 
     def next(self) -> Any:
         self._run.check()
@@ -105,11 +110,13 @@ class _Batching(Stage):
                 missing -= len(block[0])
         if not blocks or (self._drop and missing):
             return END
-        return self.joined([joined_columns(columns) for columns in zip(*blocks, strict=True)])
+        columns = zip(*blocks, strict=True)
+        return self.joined([joined_columns(some, self._buffers) for some in columns])
 
     def joined(self, block: Block) -> Element:
         """Several elements as one."""
-        return [stacked(c, i) if isinstance(c, list) else c for i, c in enumerate(block)]
+        buffers = self._buffers
+        return [stacked(c, i, buffers) if isinstance(c, list) else c for i, c in enumerate(block)]
 
     def own_state(self) -> Any:
         return self._ended

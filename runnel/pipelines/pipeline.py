@@ -20,6 +20,7 @@ import numpy as np
 from runnel.graph.errors import InvalidArgumentError, UnimplementedError
 from runnel.memory import keep_some_freed_memory
 from runnel.pipelines.watching import INPUT_TIMES
+from runnel.queues.buffers import Buffers
 
 Element = list[Any]
 Block = list[Any]
@@ -254,13 +255,17 @@ def own_rows(column: Any) -> list[Any]:
     return [row.copy() for row in rows_of(column)]
 
 
-def joined_columns(columns: Sequence[Any]) -> Any:
-    """Columns of one component, one behind the other."""
+def joined_columns(columns: Sequence[Any], buffers: Buffers | None = None) -> Any:
+    """Columns of one component, one behind the other; an array lies in one of ``buffers``."""
     if len(columns) == 1:
         return columns[0]
     kinds = {None if isinstance(one, list) else (one.shape[1:], one.dtype) for one in columns}
     if len(kinds) == 1 and None not in kinds:
-        return np.concatenate(columns)
+        if buffers is None or columns[0].dtype == object:
+            return np.concatenate(columns)
+        rows = sum(map(len, columns))
+        out = buffers.empty((rows, *columns[0].shape[1:]), columns[0].dtype)
+        return np.concatenate(columns, out=out)
     return [value for column in columns for value in own_rows(column)]
 
 

@@ -18,6 +18,7 @@ from runnel.pipelines.pipeline import (
     Traversal,
     not_saved,
 )
+from runnel.queues.buffers import Buffers
 
 
 class Tensors(Pipeline):
@@ -46,6 +47,7 @@ class Slices(Pipeline):
             )
         self._components = components
         self._size = sizes.pop()
+        self._buffers = Buffers()
 
     def iterate(self, run: PipelineRun) -> Traversal:
         return Indexed(self._size, self._row, self._rows, self._rows_at)
@@ -54,7 +56,14 @@ class Slices(Pipeline):
         return [component[begin:end].copy() for component in self._components]
 
     def _rows_at(self, places: list[int]) -> Element:
-        return [component[places] for component in self._components]
+        return [self._taken(component, places) for component in self._components]
+
+    def _taken(self, component: np.ndarray, places: list[int]) -> np.ndarray:
+        if component.dtype == object:
+            return component[places]
+        out = self._buffers.empty((len(places), *component.shape[1:]), component.dtype)
+        # The places are there; a mode that checked them would copy twice.
+        return component.take(places, 0, out, "clip")
 
     def cardinality(self) -> int:
         return self._size

@@ -12,7 +12,6 @@ from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import register_op
 from runnel.ops.parsing.message_fields import decoded, encoded, message_fields
-from runnel.ops.strings.texts import encoded as as_bytes
 
 decode_proto_op = register_op(
     "DecodeProtoV2",
@@ -67,9 +66,13 @@ def _(sizes, values):
     return sizes.dims[:-1]
 
 
+def _bytes(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text
+
+
 def _fields(source: Any, name: Any, fields: Any) -> Any:
-    texts = tuple(as_bytes(one).decode(errors="replace") for one in (name, *fields))
-    return message_fields(as_bytes(source), texts[0], texts[1:])
+    texts = tuple(_bytes(one).decode(errors="replace") for one in (name, *fields))
+    return message_fields(_bytes(source), texts[0], texts[1:])
 
 
 @decode_proto_op.kernel
@@ -84,7 +87,7 @@ def _(
     message_format,
     sanitize,
 ):
-    how = as_bytes(message_format)
+    how = _bytes(message_format)
     if how not in (b"binary", b"text"):
         raise InvalidArgumentError(None, None, f"format must be binary or text, not {how!r}")
     fields = _fields(descriptor_source, message_type, field_names)
