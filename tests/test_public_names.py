@@ -218,3 +218,21 @@ def test_an_unknown_name_is_not_answered_with_an_internal_one(name):
 def test_an_unknown_part_of_contrib_is_answered_with_those_there_are():
     with pytest.raises(AttributeError, match="rnn, seq2seq, signal, slim, "):
         tf.contrib.nothing  # noqa: B018
+
+
+def test_every_operation_is_found_by_its_type():
+    """Also in a process that has only been sent a graph with it."""
+    every = (
+        "import importlib, pkgutil, runnel.ops\n"
+        "for found in pkgutil.walk_packages(runnel.ops.__path__, 'runnel.ops.'):\n"
+        "    importlib.import_module(found.name)\n"
+        "from runnel.graph.registry import _REGISTRY\n"
+        "print(*_REGISTRY)\n"
+    )
+    run = [sys.executable, "-c"]
+    there = subprocess.run([*run, every], check=True, timeout=120, capture_output=True, text=True)
+    names = there.stdout.split()
+    assert "OptimizeDataset" in names
+    code = f"import runnel as tf\nfor name in {names}: tf.get_op_def(name)"
+    found = subprocess.run([*run, code], timeout=120, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr[-500:]

@@ -200,7 +200,7 @@ def _readers(compression: str) -> tuple[tf.Session, Any, list[tuple[Any, Any]]]:
         ]
         pairs = []
         for dataset in datasets:
-            iterator = dataset.batch(2).prefetch(1).make_initializable_iterator()
+            iterator = dataset.batch(2).make_initializable_iterator()
             pairs.append((iterator.initializer, iterator.get_next()))
         queue = tf.FIFOQueue(1, tf.string, [[]])
         options = {"": None, "GZIP": 2, "ZLIB": 1}[compression]

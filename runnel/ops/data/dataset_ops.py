@@ -174,7 +174,7 @@ shuffle_op = dataset_op(
 shuffle_and_repeat_op = dataset_op(
     "ShuffleAndRepeatDataset",
     f"{_INPUT}, buffer_size: int64, seed: int64, seed2: int64, count: int64",
-    ["reshuffle_each_iteration: bool = true", *TYPES, METADATA],
+    [*TYPES, "reshuffle_each_iteration: bool = true", METADATA],
 )
 cache_op = dataset_op("CacheDataset", f"{_INPUT}, filename: string", [*TYPES, METADATA])
 prefetch_op = dataset_op(
