@@ -21,7 +21,7 @@ from runnel.pipelines.pipeline import (
 )
 
 
-class Distribution(Protocol):
+class CountedValues(Protocol):
     """Of many values, how often which occur."""
 
     def add(self, values: Sequence[float], /) -> None:
@@ -31,11 +31,11 @@ class Distribution(Protocol):
 class Statistics:
     """Numbers by name: distributions of values, and scalars."""
 
-    def __init__(self, distribution: Callable[[], Distribution]) -> None:
+    def __init__(self, distribution: Callable[[], CountedValues]) -> None:
         self._distribution = distribution
         # Guards the others: steps and the threads of pipelines write them.
         self._lock = threading.Lock()
-        self._distributions: dict[str, Distribution] = {}
+        self._distributions: dict[str, CountedValues] = {}
         self._scalars: dict[str, float] = {}
 
     def samples(self, name: str, values: Sequence[float]) -> None:

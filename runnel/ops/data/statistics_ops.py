@@ -9,7 +9,7 @@ import numpy as np
 from runnel.graph.registry import register_op
 from runnel.ops.data.dataset_ops import TYPES, dataset_op, pipeline_of, text_of
 from runnel.ops.queues.queue_ops import denoted
-from runnel.ops.summaries.histogram_summary import Distribution
+from runnel.ops.summaries.histogram_summary import HistogramOfValues
 from runnel.ops.summaries.serialized import serialized, summary_class
 from runnel.pipelines.sources import scalar
 from runnel.pipelines.statistics import BytesProduced, Latency, Optimized, Recorded, Statistics
@@ -76,7 +76,9 @@ def _(xp, source, aggregator, prefix, counter_prefix):
 
 @aggregator_op.kernel
 def _(xp, *, waiter, operation):
-    made = waiter.resources.handle(operation, Statistics, lambda name: Statistics(Distribution))
+    made = waiter.resources.handle(
+        operation, Statistics, lambda name: Statistics(HistogramOfValues)
+    )
     return (made,)
 
 

@@ -59,7 +59,7 @@ def buckets_of(values: np.ndarray) -> np.ndarray:
     return np.minimum(first[cell] + (values >= limits[cell]), len(bucket_limits()) - 1)
 
 
-class Distribution:
+class HistogramOfValues:
     """How values are distributed: what a ``HistogramProto`` says of them."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class Distribution:
 
 def fill_histogram(proto: Any, values: np.ndarray) -> None:
     """Writes the distribution of ``values`` into a ``HistogramProto``."""
-    distribution = Distribution()
+    distribution = HistogramOfValues()
     distribution.add(values)
     distribution.fill(proto)
 
