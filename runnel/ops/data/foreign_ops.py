@@ -61,11 +61,6 @@ model_op = dataset_op(
     _INPUT,
     ["algorithm: int = 0", "cpu_budget: int = 0", "ram_budget: int = 0", *TYPES],
 )
-optimize_op = dataset_op(
-    "OptimizeDataset",
-    f"{_INPUT}, optimizations: string",
-    [*TYPES, "optimization_configs: list(string) = []"],
-)
 threads_op = dataset_op("PrivateThreadPoolDataset", f"{_INPUT}, num_threads: int64", TYPES)
 parallelism_op = dataset_op(
     "MaxIntraOpParallelismDataset", f"{_INPUT}, max_intra_op_parallelism: int64", TYPES
@@ -140,7 +135,7 @@ for _op in (options_op, model_op):
         return scalar(pipeline_of(source))
 
 
-for _op in (optimize_op, threads_op, parallelism_op):
+for _op in (threads_op, parallelism_op):
 
     @_op.kernel
     def _(xp, source, setting):
