@@ -9,6 +9,7 @@ from typing import Any
 from runnel.distributed.progress_record import ProgressFile, ProgressRecord
 from runnel.train.checkpoint_state import latest_checkpoint
 from runnel.train.global_step import get_global_step
+from runnel.train.live_model import kept_live
 from runnel.train.session_run_hook import SessionRunArgs, SessionRunHook
 
 _STEP_IN_NAME = re.compile(r"-(\d+)$")
@@ -37,7 +38,7 @@ class ReportingHook(SessionRunHook):
         if self._file is None:
             return
         began = int(session.run(self._global_step))
-        if self._chief and self._folder is not None:
+        if self._chief and self._folder is not None and not kept_live(session):
             # Other workers may have made steps since the chief has restored.
             found = _STEP_IN_NAME.search(latest_checkpoint(self._folder) or "")
             began = min(began, int(found[1])) if found else began

@@ -33,10 +33,13 @@ class ChiefSessionCreator(SessionCreator):
         self._config = config
         self._checkpoint_dir = checkpoint_dir
         self._checkpoint_filename_with_path = checkpoint_filename_with_path
+        self._manager: SessionManager | None = None
 
     def create_session(self) -> Any:
         scaffold = self._scaffold.finalize()
-        return _manager(scaffold).prepare_session(
+        if self._manager is None:  # one for all sessions: it knows what they have begun
+            self._manager = _manager(scaffold)
+        return self._manager.prepare_session(
             self._master,
             saver=scaffold.saver,
             checkpoint_dir=self._checkpoint_dir,

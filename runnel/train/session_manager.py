@@ -12,6 +12,7 @@ import numpy as np
 from runnel.graph.graph import Graph, get_default_graph
 from runnel.runtime.session.session import Session
 from runnel.train.checkpoint_state import get_checkpoint_state, latest_checkpoint
+from runnel.train.live_model import LiveModel
 
 logger = logging.getLogger("runnel")
 
@@ -43,6 +44,7 @@ class SessionManager:
         self._recovery_wait_secs = recovery_wait_secs
         self._local_init_run_options = local_init_run_options
         self._local_init_feed_dict = local_init_feed_dict
+        self._live_model = LiveModel(self._graph)
 
     def prepare_session(
         self,
@@ -57,7 +59,11 @@ class SessionManager:
         init_feed_dict: Any = None,
         init_fn: Any = None,
     ) -> Session:
-        """A session whose variables come from the newest checkpoint, or from ``init_op``."""
+        """A session whose variables come from the newest checkpoint, or from ``init_op``.
+
+        A chief that comes back to parameter servers that live goes on with what they have, where
+        that is newer (``live_model.py``).
+        """
         sess, restored = self._restore(
             master,
             saver,
@@ -66,6 +72,7 @@ class SessionManager:
             wait_for_checkpoint,
             max_wait_secs,
             config,
+            may_keep=True,
         )
         if not restored:
             if init_op is None and not init_fn and self._local_init_op is None:
@@ -84,6 +91,8 @@ class SessionManager:
         ready, message = self._is_ready(sess)
         if not ready:
             raise RuntimeError(f"Init operations did not make model ready: {message}")
+        if checkpoint_dir:
+            self._live_model.is_whole(checkpoint_dir)
         return sess
 
     def recover_session(
@@ -151,6 +160,7 @@ class SessionManager:
         wait: bool,
         max_wait_secs: float,
         config: Any,
+        may_keep: bool = False,
     ) -> tuple[Session, bool]:
         if folder and path:
             raise ValueError(
@@ -166,9 +176,11 @@ class SessionManager:
                 logger.info("Waiting for a checkpoint in %s", folder)
                 threading.Event().wait(min(1.0, self._recovery_wait_secs))  # another process
                 path = latest_checkpoint(folder)
-            if path is None:
-                return sess, False
-        saver.restore(sess, path, random_streams=True)
+        keeps = may_keep and self._live_model.is_newer(sess, self._has_globals, folder, path)
+        if path is None:
+            return sess, keeps
+        if not keeps:
+            saver.restore(sess, path, random_streams=True)
         state = get_checkpoint_state(folder) if folder else None
         if state is not None:
             saver.recover_last_checkpoints(list(state.all_model_checkpoint_paths))
@@ -185,6 +197,12 @@ class SessionManager:
                 options=self._local_init_run_options,
             )
         return allowed, message
+
+    def _has_globals(self, sess: Session) -> bool:
+        """Whether the variables are there that workers share, before local ones are made."""
+        if self._ready_for_local_init_op is None:
+            return self._is_ready(sess)[0]
+        return _holds(self._ready_for_local_init_op, sess, "ready for local init")[0]
 
     def _is_ready(self, sess: Session) -> tuple[bool, str | None]:
         return _holds(self._ready_op, sess, "ready")

@@ -45,7 +45,7 @@ def _steps(
 
 
 @pytest.mark.parametrize("task", ["worker:1", "worker:0", "ps:0"])
-def test_training_goes_on_from_the_newest_checkpoint(job, task, tmp_path):
+def test_training_goes_on(job, task, tmp_path):
     job.wait_for(r"step (2[5-9]|[3-9]\d) work", 2)
     os.kill(_pid(job, task), signal.SIGKILL)
     job.wait_for(rf"^{task} +\| pid", 2)
@@ -73,11 +73,15 @@ def test_training_goes_on_from_the_newest_checkpoint(job, task, tmp_path):
     # What is lost was made twice.
     counts = Counter(number for number, _ in steps)
     furthest = max((number for number, count in counts.items() if count == 2), default=restored)
-    # A checkpoint every ten steps of two workers, written by the chief. While the chief is away,
-    # the other worker goes on.
-    anew = rf"^{task} +\| pid"
-    last = furthest if task == "ps:0" else _steps(job, of=task, until=_last(job, anew))[-1][0]
-    assert last - 12 <= restored <= last + 2
+    if task == "worker:0":
+        # While the chief was away, the other worker went on: nothing of that is lost either.
+        anew = rf"^{task} +\| pid"
+        others = _steps(job, of="worker:1", until=_last(job, anew))
+        assert lost[2] == "no" and restored >= others[-1][0]
+        assert furthest == restored  # a number is printed twice where two workers count at once
+        return
+    # A checkpoint every ten steps of two workers.
+    assert furthest - 12 <= restored <= furthest + 2
     # A step's own number and the one that is reported may differ by the other worker's step.
     assert abs((0 if lost[2] == "no" else int(lost[2])) - (furthest - restored)) <= 2
 
