@@ -74,3 +74,33 @@ def test_layers_on_several_tasks_are_one_model(cluster):
     together = losses_of("", lambda: build([""] * 3), feeds)
     np.testing.assert_allclose(apart, together, rtol=1e-5)
     assert apart[-1] < apart[0]
+
+
+@pytest.mark.parametrize("tasks", [("worker/task:0", "worker/task:1"), ("worker/task:1", "ps")])
+def test_cells_on_several_tasks_run_in_one_loop(cluster, tasks):
+    # Updates of one task wait for loops that several make together; the group of all updates
+    # waits for groups of each task's.
+    random = np.random.RandomState(2)
+    lengths = np.array([3, 5, 1, 4])
+    feeds = [(random.randn(4, 5, 3), lengths), (random.randn(4, 5, 3), lengths[::-1])] * 3
+
+    def build(devices):
+        x, given = tf.placeholder(tf.float64, [4, 5, 3]), tf.placeholder(tf.int32, [4])
+        cells = [
+            tf.nn.rnn_cell.DeviceWrapper(tf.nn.rnn_cell.LSTMCell(4), device) for device in devices
+        ]
+        outputs, _ = tf.nn.dynamic_rnn(
+            tf.nn.rnn_cell.MultiRNNCell(cells), x, given, dtype=tf.float64
+        )
+        loss = tf.reduce_mean(tf.square(outputs - 0.5))
+        grads, _ = tf.clip_by_global_norm(tf.gradients(loss, tf.trainable_variables()), 1.0)
+        pairs = list(zip(grads, tf.trainable_variables(), strict=True))
+        step = tf.train.get_or_create_global_step()
+        return (x, given), loss, tf.train.AdamOptimizer(0.05).apply_gradients(pairs, step)
+
+    on_tasks = losses_of(
+        cluster["worker0"].target, lambda: build([f"/job:{task}" for task in tasks]), feeds
+    )
+    alone = losses_of("", lambda: build(["", ""]), feeds)
+    np.testing.assert_allclose(on_tasks, alone, rtol=1e-12)
+    assert on_tasks[-1] < on_tasks[0]

@@ -11,7 +11,7 @@ behind a ``Switch`` for each of its conditions, since compiled code has no dead 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from runnel.graph.registry import get_op_def
 from runnel.ops.control_flow import EXITS, MERGES, SWITCHES
@@ -182,6 +182,15 @@ class DynamicParts:
         return self._raising.absorb(members, op, region, inputs, outputs, rank)
 
 
+def _telling(control: Node) -> Iterator[int]:
+    """The values that say whether ``control`` is alive: one has none itself, as of a group."""
+    if control.outputs:
+        yield control.outputs[0]
+    else:
+        for other in control.control:
+            yield from _telling(other)
+
+
 class _RegionBuilder:
     """Copies the nodes of a region into a program of their own."""
 
@@ -214,7 +223,7 @@ class _RegionBuilder:
             else:
                 wanted.update(node.inputs)
                 # Who waits for something in another region is dead when that is.
-                wanted.update(c.outputs[0] for c in node.control if c.outputs)
+                wanted.update(value for c in node.control for value in _telling(c))
         behind = list(filter(self._is_copied, wanted))
         while behind:
             inputs = raising.producers[behind.pop()].inputs
