@@ -1,15 +1,18 @@
-"""Training under faults: SIGKILL or SIGSTOP to any task, again and again.
+"""Training under faults: SIGKILL or SIGSTOP to any task, or its network cut, again and again.
 
 `python -m benchmarks.soak --faults 1000` trains a linear model with one parameter server and three
 workers by `runnel up`, every few seconds kills a task or stops it for a while, and prints what came
-of it. It fails if training does not go on to its loss, stands still for longer than that of
-TensorFlow 1.15 in such a soak, a checkpoint is lost, or the memory of the launcher or of a task
-grows. With `--save` the row goes to `benchmarks/results/soak.json`.
+of it. Where it can (Linux, root) each task has a network of its own, which is cut for a while, too
+(`--no-cuts` leaves that out, and the tasks talk as they do on one machine). It fails if training
+does not go on to its loss, stands still for longer than that of TensorFlow 1.15 in such a soak, a
+checkpoint is lost, or the memory of the launcher or of a task grows. With `--save` the row goes to
+`benchmarks/results/soak.json`.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -29,6 +32,7 @@ from pathlib import Path
 from benchmarks import results
 from benchmarks.interleaving import Spread
 from benchmarks.results import Row, now
+from benchmarks.severed_network import SeveredNetwork, is_possible
 from runnel.distributed.progress_record import ProgressRecord
 from runnel.train.checkpoint_state import latest_checkpoint
 
@@ -40,6 +44,8 @@ COMPILER_BYTES = 256 << 20
 """And what a task may have beside it: XLA, if its steps have been compiled meanwhile."""
 STILL_BOUND = 6.3
 """Seconds without a step: TensorFlow 1.15's longest over 80 faults, with its device filters."""
+LONGEST_CUT = 3.0
+"""Seconds that a task is off the network: steps that need it stand still so long anyhow."""
 LAUNCHER = "launcher"
 START_SECONDS = 120.0
 END_SECONDS = 120.0
@@ -103,7 +109,7 @@ class SoakResult:
         )
         return Row(
             "soak",
-            "longest time without a step, tasks killed and stopped at random",
+            "longest time without a step, tasks killed, stopped and cut off at random",
             "s",
             {"runnel": Spread.of([still]), "TensorFlow 1.15": Spread.of([STILL_BOUND])},
             must_show=f"at most {STILL_BOUND} s, to its loss, no checkpoint lost, memory flat",
@@ -116,8 +122,12 @@ class SoakResult:
 class Soak:
     """One run."""
 
-    def __init__(self, folder: Path, workers: int, seed: int) -> None:
+    def __init__(
+        self, folder: Path, workers: int, seed: int, network: SeveredNetwork | None = None
+    ) -> None:
+        """With a ``network``, tasks are in it, and its links are cut beside the other faults."""
         self._folder = folder
+        self._network = network
         self._random = random.Random(seed)
         self.result = SoakResult()
         self._enough = folder / "enough"
@@ -127,13 +137,19 @@ class Soak:
         self._done = threading.Event()
         self._job_folder: Path | None = None
         command = [sys.executable, "-m", "runnel", "up", "--ps", "1", "--workers", str(workers)]
-        command += ["--restarts", "1000000", str(PROGRAM), str(folder / "model")]
+        command += ["--restarts", "1000000"]
+        environment = {**os.environ, "TMPDIR": str(folder)}
+        if network is not None:
+            network.write_command(folder / "task")
+            command.append(str(folder / "task"))
+            environment |= {"RUNNEL_INSECURE": "1", "RUNNEL_TRANSPORT": "tcp"}
+        command += [str(PROGRAM), str(folder / "model")]
         self.process = subprocess.Popen(
             [*command, str(self._enough)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env={**os.environ, "TMPDIR": str(folder)},
+            env=environment,
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -184,11 +200,20 @@ class Soak:
         if not tasks:
             return
         pid, name = self._random.choice(tasks)
-        kind = self._random.choice(["SIGKILL", "SIGKILL", "SIGSTOP"])
+        kinds = ["SIGKILL", "SIGKILL", "SIGSTOP"]
+        if self._network is not None:
+            kinds += ["a cut", "a cut"]
+        kind = self._random.choice(kinds)
         self._last_fault = f"{kind} to {name}"
         self._note(self._last_fault)
         try:
-            if kind == "SIGKILL":
+            if kind == "a cut" and self._network is not None:
+                self._network.cut(name)
+                try:
+                    time.sleep(self._random.uniform(0.2, LONGEST_CUT))
+                finally:
+                    self._network.mend(name)
+            elif kind == "SIGKILL":
                 os.kill(pid, signal.SIGKILL)
             else:
                 os.kill(pid, signal.SIGSTOP)
@@ -286,11 +311,17 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=3.0, help="seconds between two faults")
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--no-cuts", action="store_true", help="leave the network alone")
     parser.add_argument("--log", type=Path, help="where the log of the job goes")
     parser.add_argument("--save", action="store_true", help="keep the row for docs/benchmarks.md")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-        soak = Soak(Path(folder), given.workers, given.seed)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soak-")))
+        network = None
+        if not given.no_cuts and is_possible():
+            tasks = ["ps:0", *(f"worker:{index}" for index in range(given.workers))]
+            network = stack.enter_context(SeveredNetwork(tasks))
+        soak = Soak(folder, given.workers, given.seed, network)
         try:
             result = soak.run(given.faults, given.every, partial(print, flush=True))
         finally:

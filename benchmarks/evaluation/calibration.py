@@ -65,10 +65,15 @@ def _latency(costs: StepCosts, seen: Sequence[Observation], cores: int, synchron
     return max(0.0, min(found))
 
 
-def on_machine(observed: Observation, cores: int, aggregated: int | None) -> Layout:
+def on_machine(
+    observed: Observation, cores: int, aggregated: int | None, elastic: bool = False
+) -> Layout:
     """The layout of an observation: all tasks on what of the machine was theirs."""
     left = max(LEAST_SHARE * cores, cores - observed.others_cpu)
-    return Layout(observed.workers, observed.servers, min(left, cores), aggregated=aggregated)
+    share = min(left, cores)
+    return Layout(
+        observed.workers, observed.servers, share, aggregated=aggregated, elastic=elastic
+    )
 
 
 def accelerator(waits: Sequence[float], seed: int = 0) -> Callable[[int], float]:
@@ -83,9 +88,11 @@ def predicted(
     cores: int,
     aggregated: int | None,
     waits: Sequence[float],
+    elastic: bool = False,
 ) -> SimulatedRun:
     """The simulation of what was observed."""
-    return simulate(costs, on_machine(observed, cores, aggregated), accelerator(waits), steps=120)
+    layout = on_machine(observed, cores, aggregated, elastic)
+    return simulate(costs, layout, accelerator(waits), steps=120)
 
 
 def on_cluster(
@@ -95,9 +102,10 @@ def on_cluster(
     aggregated: int | None,
     waits: Sequence[float],
     steps: int = 60,
+    elastic: bool = False,
 ) -> SimulatedRun:
     """The simulation of tasks that have a machine each."""
-    layout = Layout(workers, servers, None, LINK, aggregated)
+    layout = Layout(workers, servers, None, LINK, aggregated, elastic)
     return simulate(costs, layout, accelerator(waits), steps)
 
 

@@ -194,6 +194,7 @@ def figure8(plan: Plan, fleets: Fleets) -> Results:
             workers=replicas + backups,
             servers=SERVERS,
             aggregated=replicas,
+            elastic=True,
             times=asdict(STRAGGLING),
         )
         observed.append({"backups": backups, **found[SUBJECT]})

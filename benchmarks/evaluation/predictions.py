@@ -208,7 +208,7 @@ class Evaluation:
         found = []
         for stored in part["observed"]:
             seen = observation(stored)
-            run = predicted(costs, seen, self.cores, part["replicas"], waits)
+            run = predicted(costs, seen, self.cores, part["replicas"], waits, elastic=True)
             found.append(
                 Prediction(
                     f"{part['replicas']} workers and backups",
@@ -234,7 +234,7 @@ class Evaluation:
             points = []
             for backups in BACKUPS:
                 total = replicas + backups
-                run = on_cluster(costs, total, CLUSTER_SERVERS, replicas, waits, steps=60)
+                run = on_cluster(costs, total, CLUSTER_SERVERS, replicas, waits, 60, elastic=True)
                 points.append((backups, run.median_update, 1 / run.updates_per_second))
             found[replicas] = points
         return found

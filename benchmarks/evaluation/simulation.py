@@ -5,7 +5,7 @@ computes, sends its update to every server, and, if training is synchronous, wai
 server serves one request at a time. Where tasks share a machine, their work also waits for one of
 its cores; where each has a machine of its own, values wait for the server's link. The rules of
 synchronous training are those of `SyncReplicasOptimizer`: an update takes the first gradients of
-the present step, drops older ones, and gives out a token for each worker.
+the present step, drops older ones, and gives out a token for each worker, or has go on who waits.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ class Layout:
     """Bytes a second of a server's link, where tasks have machines of their own."""
     aggregated: int | None = None
     """Gradients in a synchronous update; None: asynchronous training."""
+    elastic: bool = False
+    """Whether a table says who goes on after an update, in place of tokens that anyone may take."""
 
 
 @dataclass(slots=True)
@@ -116,6 +118,7 @@ class _Simulation:
         self._cores, self._slower = _shared_cores(layout)
         self._tokens = Tokens()
         self._step, self._gathered = 0, 0
+        self._made, self._waiting = 0, 0  # updates that were applied; who waits for the next
         self._found = SimulatedRun(ends=[[] for _ in range(layout.workers)])
 
     def run(self) -> SimulatedRun:
@@ -162,7 +165,11 @@ class _Simulation:
             found.offered += 1
             if self._layout.aggregated is not None:
                 self._offer(local_step)
-                local_step = yield self._tokens
+                if self._layout.elastic and local_step < self._made:
+                    local_step = self._made  # it came too late, and goes on where the job is
+                else:
+                    self._waiting += 1
+                    local_step = yield self._tokens
             found.ends[index].append(self._engine.now)
             found.durations.append(self._engine.now - begun)
 
@@ -182,7 +189,9 @@ class _Simulation:
         yield Use(self._costs.chief * self._slower, self._cores)
         yield self._on_servers(self._costs.update, 0.0, 0.0)
         self._found.updates.append(self._engine.now)
-        for _ in range(self._layout.workers):
+        self._made = step
+        waiting, self._waiting = self._waiting, 0
+        for _ in range(waiting if self._layout.elastic else self._layout.workers):
             self._tokens.put(step)
 
 

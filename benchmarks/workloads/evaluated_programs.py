@@ -28,8 +28,10 @@ class WorkerProgram:
     feeds: dict[Any, Any]
     begin: Callable[[Any], None] = lambda session: None
     """When the variables are there; a synchronous chief starts what applies updates."""
-    release: Any = None
+    release: Callable[[Any], object] = lambda session: None
     """Lets workers go that wait for an update which will not come."""
+    end: Callable[[Any], object] = lambda session: None
+    """When the last step is over; threads of the worker's end."""
     dropped: Any = None
 
 
@@ -77,7 +79,9 @@ def null_step(
         many = tf.zeros([2 * workers], tf.int32)
         release = tf.group(come.enqueue_many(many), go.enqueue_many(many))
     initializer = tf.group(*[variable.initializer for variable in variables])
-    return WorkerProgram([nothing, waited], initializer, feeds, release=release)
+    return WorkerProgram(
+        [nothing, waited], initializer, feeds, release=lambda session: session.run(release)
+    )
 
 
 def perceptron(
@@ -87,9 +91,11 @@ def perceptron(
     servers: int,
     wait: Callable[[], None] | None = None,
     aggregated: int | None = None,
+    elastic: bool = False,
 ) -> WorkerProgram:
     """Trains a perceptron 784-256-10; with ``aggregated``, by synchronous updates of so many.
 
+    With ``elastic`` a table says who goes on, in place of a queue of tokens (not in TensorFlow).
     ``wait`` is called in every step between reading the variables and updating them: it stands for
     the work of an accelerator.
     """
@@ -115,7 +121,8 @@ def perceptron(
         loss = tf.reduce_mean(losses)
         optimizer = tf.train.GradientDescentOptimizer(0.01)
         if aggregated is not None:
-            optimizer = tf.train.SyncReplicasOptimizer(optimizer, aggregated, workers)
+            more = {"worker_index": index, "lease_seconds": 60.0} if elastic else {}
+            optimizer = tf.train.SyncReplicasOptimizer(optimizer, aggregated, workers, **more)
         train = optimizer.minimize(loss, global_step=step)
         feeds = {
             images: random.normal(size=(BATCH, 784)).astype(np.float32),
@@ -124,6 +131,8 @@ def perceptron(
         initializer = tf.global_variables_initializer()
         if aggregated is None:
             return WorkerProgram([train, loss], initializer, feeds)
+        if elastic:
+            return _elastic(tf, optimizer, index, [train, loss, step], initializer, feeds)
         tokens = optimizer.get_init_tokens_op(2 * workers)
 
     def begin(session: Any) -> None:
@@ -132,7 +141,34 @@ def perceptron(
             runner = optimizer.get_chief_queue_runner()
             runner.create_threads(session, coord=tf.train.Coordinator(), daemon=True, start=True)
 
-    return WorkerProgram([train, loss, step], initializer, feeds, begin, release=tokens)
+    return WorkerProgram(
+        [train, loss, step],
+        initializer,
+        feeds,
+        begin,
+        release=lambda session: session.run(tokens),
+    )
+
+
+def _elastic(
+    tf: Any, optimizer: Any, index: int, fetches: Any, initializer: Any, feeds: dict[Any, Any]
+) -> WorkerProgram:
+    """A synchronous worker that takes part from when it begins until it ends."""
+    hook, coord = optimizer.make_session_run_hook(index == 0), tf.train.Coordinator()
+    hook.begin()
+
+    def end(session: Any) -> None:
+        coord.request_stop()
+        coord.join(stop_grace_period_secs=30.0, ignore_live_threads=True)
+
+    return WorkerProgram(
+        fetches,
+        initializer,
+        feeds,
+        begin=lambda session: hook.after_create_session(session, coord),
+        release=hook.end,
+        end=end,
+    )
 
 
 def _waited_for(tf: Any, values: Any, wait: Callable[[], None]) -> Any:

@@ -102,11 +102,11 @@ class EvaluatedWorker:
 
     def release(self) -> None:
         """Lets go who waits for an update."""
-        if self._program.release is not None:
-            self._session.run(self._program.release)
+        self._program.release(self._session)
 
     def forget(self) -> None:
         """Ends the session, and frees what the run has left on the servers."""
+        self._program.end(self._session)
         self._session.close()
         self._tf.Session.reset(self._server.target, [self._container])
 

@@ -59,6 +59,22 @@ def test_synchronous_training_makes_an_update_of_all_workers_gradients():
     assert max(step for _, _, step in found) >= 7
 
 
+def test_a_table_in_place_of_tokens_has_every_worker_in_every_update():
+    ends = []
+
+    def describe(index):
+        program = perceptron(tf, index, WORKERS, 2, aggregated=WORKERS, elastic=True)
+        ends.append(program)
+        return program
+
+    with servers(ps=2, worker=WORKERS) as cluster:
+        found = run_all(cluster, describe, 8)
+        for program in ends:
+            program.end(None)
+    # Each has given for each update; what it fetches may be from before or after the last.
+    assert {step for _, _, step in found} <= {7, 8}
+
+
 def test_a_softmax_in_shards_is_the_softmax(monkeypatch):
     monkeypatch.setattr(programs, "WORDS", 40)
     weights = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
