@@ -71,9 +71,7 @@ def on_machine(
     """The layout of an observation: all tasks on what of the machine was theirs."""
     left = max(LEAST_SHARE * cores, cores - observed.others_cpu)
     share = min(left, cores)
-    return Layout(
-        observed.workers, observed.servers, share, aggregated=aggregated, elastic=elastic
-    )
+    return Layout(observed.workers, observed.servers, share, aggregated=aggregated, elastic=elastic)
 
 
 def accelerator(waits: Sequence[float], seed: int = 0) -> Callable[[int], float]:

@@ -28,6 +28,7 @@ ROWS = 32
 WIDTH = 64
 MEGA = 1 << 20
 BATCH = 100
+MAPPED_IDS = 1_000
 
 
 class OtherWorkers:
@@ -102,11 +103,15 @@ def null_step(
     megabytes: float = 0.0,
     transport: str = "",
 ) -> Workload:
-    """One step that moves values between workers and parameter servers, or trains a network.
+    """One step that moves values between tasks, or trains a network or a table in mapped files.
 
     `transport` is "tcp" or "tls" where runnel shall do without what one machine allows.
     """
     program = {"kind": kind, "servers": servers, "megabytes": megabytes}
+    folder = None
+    if kind == "mapped":
+        folder = tempfile.TemporaryDirectory(prefix="tables-")
+        program["folder"] = folder.name
     if transport:
         os.environ["RUNNEL_TRANSPORT"] = "tcp"
     if transport == "tls":
@@ -116,6 +121,8 @@ def null_step(
     server = tf.train.Server(tf.train.ClusterSpec(cluster.spec), "worker", 0)
     step = _session_step(tf, server, 0, program)
     right = _is_right(step(), kind)
+    if folder is not None:
+        folder.cleanup()  # its files have no names
 
     def run(iterations: int) -> None:
         cluster.begin(iterations)
@@ -149,7 +156,7 @@ def _certificate() -> dict[str, str]:
 
 
 def _is_right(found: Any, kind: str) -> bool:
-    if kind in ("add", "mlp"):
+    if kind in ("add", "mlp", "mapped"):
         return True
     return all(np.all(np.asarray(value) == 1.0) for value in found)
 
@@ -165,7 +172,7 @@ def _session_step(tf: Any, server: Any, index: int, program: dict[str, Any]) -> 
 
 
 def _described(
-    tf: Any, index: int, kind: str, servers: int, megabytes: float
+    tf: Any, index: int, kind: str, servers: int, megabytes: float, folder: str = ""
 ) -> tuple[Any, Any, dict[Any, Any]]:
     """What this worker initialises, what a step fetches, and what it is fed.
 
@@ -173,6 +180,8 @@ def _described(
     """
     if kind == "mlp":
         return _perceptron(tf, index)
+    if kind == "mapped":
+        return _mapped_table(tf, index, servers, megabytes, folder)
     fetches, feeds, initialised = [], {}, []
     rng = np.random.default_rng(index)
     for number in range(servers):
@@ -235,6 +244,30 @@ def _perceptron(tf: Any, index: int) -> tuple[Any, Any, dict[Any, Any]]:
     }
     init = tf.group(*[weight.initializer for weight in weights] if index == 0 else [])
     return init, [train, loss], feeds
+
+
+def _mapped_table(
+    tf: Any, index: int, servers: int, megabytes: float, folder: str
+) -> tuple[Any, Any, dict[Any, Any]]:
+    """A table in memory-mapped files on all servers, some rows of which each step trains."""
+    rows = int(megabytes * MEGA / 4 / WIDTH)
+    place = tf.train.replica_device_setter(servers, worker_device=f"/job:worker/task:{index}")
+    with tf.device(place):
+        ids = tf.placeholder(tf.int64, [MAPPED_IDS])
+        with tf.mapped_variables(folder):
+            table = tf.get_variable(
+                "table",
+                [rows, WIDTH],
+                initializer=tf.zeros_initializer(),
+                partitioner=tf.fixed_size_partitioner(servers),
+            )
+        found = tf.nn.embedding_lookup(table, ids, "div")
+        loss = tf.reduce_mean(tf.square(found - 1))
+        # Its slots begin as zeros too, which are not written: no writing goes on beside the steps.
+        train = tf.train.MomentumOptimizer(1.0, 0.5).minimize(loss)
+        init = tf.global_variables_initializer() if index == 0 else tf.no_op()
+    wanted = np.random.default_rng(index).integers(0, rows, MAPPED_IDS)
+    return init, [train, loss], {ids: wanted}
 
 
 def free_addresses(count: int) -> list[str]:

@@ -146,7 +146,8 @@ class Server:
     def join(self) -> None:
         """Waits until the server is stopped: for ever, in most programs.
 
-        A SIGTERM has the server end when its running steps have, unless the program handles it.
+        A SIGTERM has the server end when its running steps have, unless the program handles it, and
+        the program with it: no program expects this to return, and some go on as a worker would.
         """
         try:
             with told_to_end():
@@ -155,6 +156,7 @@ class Server:
             logger.info("%s is ending: running steps have %g s", self.task, DRAIN_SECONDS)
             self.drain(DRAIN_SECONDS)
             self.stop()
+            raise SystemExit(0) from None
 
     def serve(self) -> None:
         """Waits until the server is stopped.

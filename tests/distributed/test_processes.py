@@ -259,3 +259,29 @@ def test_servers_run_with_descriptions_that_leave_tasks_out():
     finally:
         for task in tasks:
             task.stop()
+
+
+_TOLD_TO_END = """
+import os, signal, sys, threading
+import json
+import runnel as tf
+
+def tell():
+    while signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # it does not wait yet
+        threading.Event().wait(0.01)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+server = tf.train.Server(json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+print("ready", flush=True)
+threading.Thread(target=tell).start()
+server.join()
+os._exit(3)  # a program that goes on as a worker does
+"""
+
+
+def test_a_server_that_is_told_to_end_ends_its_program():
+    task = Process(cluster_of(ps=1), "ps", 0, program=_TOLD_TO_END)
+    try:
+        assert task.wait() == 0
+    finally:
+        task.kill()
