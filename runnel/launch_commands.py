@@ -26,6 +26,7 @@ from runnel.launch.yaml_text import yaml_text
 @click.option(
     "--servers", is_flag=True, help="Parameter servers are plain tasks, without the program."
 )
+@click.option("--as-tensorflow", is_flag=True, help="SCRIPT gets runnel for `import tensorflow`.")
 @click.option("--restarts", default=3, show_default=True, help="How often a task may die.")
 @click.option(
     "--grace", default=20.0, show_default=True, help="Seconds that tasks get to end by themselves."
@@ -57,6 +58,7 @@ def up(
     chief: bool,
     evaluator: bool,
     servers: bool,
+    as_tensorflow: bool,
     restarts: int,
     grace: float,
     threads: int | None,
@@ -89,6 +91,7 @@ def up(
                 arguments,
                 layout=layout,
                 servers=servers,
+                as_tensorflow=as_tensorflow,
                 restarts=restarts,
                 grace=grace,
                 insecure=insecure,
@@ -103,6 +106,7 @@ def up(
                 arguments,
                 layout=layout,
                 servers=servers,
+                as_tensorflow=as_tensorflow,
                 resources=_resources(resources),
                 strategy=strategy,
                 address=ray_address,
@@ -119,6 +123,7 @@ def up(
         arguments,
         layout=layout,
         servers=servers,
+        as_tensorflow=as_tensorflow,
         restarts=restarts,
         grace=grace,
         threads=threads,

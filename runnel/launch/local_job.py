@@ -29,6 +29,7 @@ def local(
     *,
     layout: TaskLayout,
     servers: bool = False,
+    as_tensorflow: bool = False,
     restarts: int = 3,
     grace: float = 20.0,
     threads: int | None = None,
@@ -39,7 +40,8 @@ def local(
     """Runs a script on every task of a local cluster; returns the status of the job.
 
     The tasks get their cluster by ``TF_CONFIG``. With ``servers`` parameter servers are plain
-    tasks, and only the others run the script. With ``watch`` a table of the tasks stays below the
+    tasks, and only the others run the script. With ``as_tensorflow`` the script and its libraries
+    get runnel for ``import tensorflow``. With ``watch`` a table of the tasks stays below the
     log. Called from a program's main thread, Ctrl-C and SIGTERM end all tasks.
 
     Example:
@@ -47,7 +49,7 @@ def local(
         0
     """
     job = LocalJob(layout, restarts, grace, console, begun, above_page=watch)
-    return job.run(TaskProgram(script, tuple(arguments), servers), threads, watch)
+    return job.run(TaskProgram(script, tuple(arguments), servers, as_tensorflow), threads, watch)
 
 
 class LocalJob(LaunchedJob):

@@ -36,6 +36,7 @@ def ray(
     *,
     layout: TaskLayout,
     servers: bool = False,
+    as_tensorflow: bool = False,
     resources: Mapping[str, Mapping[str, float]] | None = None,
     strategy: str = "PACK",
     runtime_env: Mapping[str, Any] | None = None,
@@ -75,7 +76,7 @@ def ray(
     job = RayJob(layout, restarts, grace, console, begun)
     try:
         return job.run(
-            TaskProgram(script, tuple(arguments), servers),
+            TaskProgram(script, tuple(arguments), servers, as_tensorflow),
             resources or {},
             strategy,
             dict(runtime_env or {}),

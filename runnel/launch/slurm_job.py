@@ -38,6 +38,7 @@ def slurm(
     *,
     layout: TaskLayout,
     servers: bool = False,
+    as_tensorflow: bool = False,
     restarts: int = 3,
     grace: float = 20.0,
     insecure: bool = False,
@@ -53,7 +54,7 @@ def slurm(
     if insecure:
         variables["RUNNEL_INSECURE"] = "1"
     job = SlurmJob(layout, restarts, grace, console, None, tasks=[task])
-    return job.run(TaskProgram(script, tuple(arguments), servers), cluster, task, variables)
+    return job.run(TaskProgram(script, tuple(arguments), servers, as_tensorflow), cluster, task, variables)
 
 
 class SlurmJob(LaunchedJob):

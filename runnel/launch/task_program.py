@@ -21,12 +21,16 @@ class TaskProgram:
     script: str
     arguments: tuple[str, ...] = ()
     servers: bool = False
+    as_tensorflow: bool = False
+    """Whether it gets runnel for ``import tensorflow``, as by ``runnel run``."""
 
     def command(self, cluster: Mapping[str, Sequence[str]], task: LaunchedTask) -> list[str]:
         """The command of a task; a script that is no Python file is a program of its own."""
         if self.servers and task.job == SERVERS:
             return [sys.executable, "-m", "runnel", "server"]
         interpreter = [sys.executable] if self.script.endswith(".py") else []
+        if self.as_tensorflow:
+            interpreter = [sys.executable, "-m", "runnel", "run"]
         return [*interpreter, self.script, *told_arguments(self.arguments, cluster, task)]
 
     def variables(self, cluster: Mapping[str, Sequence[str]], task: LaunchedTask) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Tasks in networks of their own hear each other until a link is cut, and again when it is mended."""
+"""Tasks in networks of their own hear each other but while a link is cut."""
 
 from __future__ import annotations
 

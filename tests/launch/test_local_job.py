@@ -215,3 +215,27 @@ def test_an_example_trains_on_a_parameter_server_and_two_workers(up, coordinatio
     assert job.ended(100) == 0, job.text()
     job.wait_for(r"^worker:0 +\| .*step 150/150: loss")
     job.wait_for(r"^worker:0 +\| .*accuracy: 0\.9")
+
+
+def test_a_program_of_tensorflow_runs_as_it_stands(up, tmp_path):
+    (tmp_path / "beside.py").write_text("from tensorflow.contrib.training import HParams\n")
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import json, os, sys
+import beside
+import tensorflow as tf
+config = json.loads(os.environ["TF_CONFIG"])
+task = config["task"]
+server = tf.train.Server(config["cluster"], task["type"], task["index"])
+if task["type"] == "ps":
+    server.join()
+with tf.device("/job:ps/task:0"):
+    doubled = 2 * tf.constant(int(sys.argv[1]))
+with tf.Session(server.target) as sess:
+    print("found", sess.run(doubled), beside.HParams(a=3).a, flush=True)
+"""
+    )
+    job = up("--ps", 1, "--workers", 1, "--as-tensorflow", program, 21)
+    assert job.ended(60) == 0, job.text()
+    job.wait_for(r"worker:0 +\| found 42 3")
