@@ -54,7 +54,9 @@ def slurm(
     if insecure:
         variables["RUNNEL_INSECURE"] = "1"
     job = SlurmJob(layout, restarts, grace, console, None, tasks=[task])
-    return job.run(TaskProgram(script, tuple(arguments), servers, as_tensorflow), cluster, task, variables)
+    return job.run(
+        TaskProgram(script, tuple(arguments), servers, as_tensorflow), cluster, task, variables
+    )
 
 
 class SlurmJob(LaunchedJob):

@@ -1,12 +1,18 @@
 """``tf.contrib.opt``: contributed optimizers."""
 
 from runnel.contrib.opt.adamax import AdaMaxOptimizer
+from runnel.contrib.opt.drop_stale_gradient import DropStaleGradientOptimizer
+from runnel.contrib.opt.elastic_average import (
+    ElasticAverageCustomGetter,
+    ElasticAverageOptimizer,
+)
 from runnel.contrib.opt.external_optimizer import (
     ExternalOptimizerInterface,
     ScipyOptimizerInterface,
 )
 from runnel.contrib.opt.lars import LARSOptimizer
 from runnel.contrib.opt.lazy_adam import LazyAdamOptimizer
+from runnel.contrib.opt.model_average import ModelAverageCustomGetter, ModelAverageOptimizer
 from runnel.contrib.opt.moving_average import MovingAverageOptimizer
 from runnel.contrib.opt.multitask import MultitaskOptimizerWrapper, clip_gradients_by_global_norm
 from runnel.contrib.opt.nadam import NadamOptimizer
@@ -24,9 +30,14 @@ __all__ = [
     "AdamWOptimizer",
     "AddSignOptimizer",
     "DecoupledWeightDecayExtension",
+    "DropStaleGradientOptimizer",
+    "ElasticAverageCustomGetter",
+    "ElasticAverageOptimizer",
     "ExternalOptimizerInterface",
     "LARSOptimizer",
     "LazyAdamOptimizer",
+    "ModelAverageCustomGetter",
+    "ModelAverageOptimizer",
     "MomentumWOptimizer",
     "MovingAverageOptimizer",
     "MultitaskOptimizerWrapper",
