@@ -47,6 +47,8 @@ def _steps(
 @pytest.mark.parametrize("task", ["worker:1", "worker:0", "ps:0"])
 def test_training_goes_on(job, task, tmp_path):
     job.wait_for(r"step (2[5-9]|[3-9]\d) work", 2)
+    assert wait_until(lambda: tf.train.latest_checkpoint(str(tmp_path / "model")), 60), job.text()
+    saved = tf.train.latest_checkpoint(str(tmp_path / "model"))
     os.kill(_pid(job, task), signal.SIGKILL)
     job.wait_for(rf"^{task} +\| pid", 2)
     if task == "ps:0":
@@ -78,10 +80,10 @@ def test_training_goes_on(job, task, tmp_path):
         anew = rf"^{task} +\| pid"
         others = _steps(job, of="worker:1", until=_last(job, anew))
         assert lost[2] == "no" and restored >= others[-1][0]
-        assert furthest == restored  # a number is printed twice where two workers count at once
+        assert max(counts.values()) == 1
         return
-    # A checkpoint every ten steps of two workers.
-    assert furthest - 12 <= restored <= furthest + 2
+    # From the checkpoint that was the newest, or a later one that was then being written.
+    assert int(saved.rpartition("-")[2]) <= restored <= furthest + 2
     # A step's own number and the one that is reported may differ by the other worker's step.
     assert abs((0 if lost[2] == "no" else int(lost[2])) - (furthest - restored)) <= 2
 
