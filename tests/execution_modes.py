@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import runnel as tf
-from runnel.runtime.segment.tiers import ALWAYS, NEVER
+from runnel.runtime.segment.tier_choice import ALWAYS, NEVER
 from runnel.runtime.session.options import SessionOptions
 
 MODES: dict[str, dict[str, Any]] = {

@@ -13,7 +13,7 @@ from runnel.debug.watch import Keep, StopWhen, Watch, has_inf_or_nan
 from runnel.graph.errors import UnimplementedError
 from runnel.graph.operation import Tensor
 from runnel.runtime.schedule.plan import StepPlan
-from runnel.runtime.segment.tiers import NEVER
+from runnel.runtime.segment.tier_choice import NEVER
 from runnel.runtime.session.feeds import check_feed
 from runnel.runtime.session.session import BaseSession
 

@@ -13,7 +13,7 @@ import pytest
 
 import runnel as tf
 from runnel.runtime.interpret import row_updates
-from runnel.runtime.segment import tier_trial, tiers
+from runnel.runtime.segment import tier_choice, tier_trial
 from tests.both_tiers import await_compilations
 from tests.distributed.clusters import servers
 
@@ -32,10 +32,10 @@ OPTIMIZERS = {
 
 @pytest.fixture(autouse=True)
 def everything_is_hot(monkeypatch):
-    monkeypatch.setattr(tiers, "_SHARE", 0.0)
-    monkeypatch.setattr(tiers, "_STALL_SECONDS", 0.0)
-    monkeypatch.setattr(tiers, "_DISPATCH_SECONDS", 0.0)
-    monkeypatch.setattr(tiers, "_DISPATCH_SECONDS_PER_ARRAY", 0.0)
+    monkeypatch.setattr(tier_choice, "_SHARE", 0.0)
+    monkeypatch.setattr(tier_choice, "_STALL_SECONDS", 0.0)
+    monkeypatch.setattr(tier_choice, "_DISPATCH_SECONDS", 0.0)
+    monkeypatch.setattr(tier_choice, "_DISPATCH_SECONDS_PER_ARRAY", 0.0)
     monkeypatch.setattr(tier_trial, "SLOWER", float("inf"))
     # A reader is waited for however long it takes: a copy is no way out.
     monkeypatch.setattr(row_updates, "COPIED_PER_SECOND", 1e3)

@@ -16,7 +16,7 @@ from runnel.passes.program.prune import prune
 from runnel.queues.rendezvous import Rendezvous
 from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.schedule.plan import StepPlan
-from runnel.runtime.segment.tiers import ALWAYS, AUTO, NEVER
+from runnel.runtime.segment.tier_choice import ALWAYS, AUTO, NEVER
 from runnel.runtime.state.step_context import RunningSteps
 from runnel.runtime.state.task_state import TaskState
 from tests.both_tiers import COMPILED, INTERPRETED

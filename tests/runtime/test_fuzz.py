@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import runnel as tf
 from runnel.runtime.interpret import interpreted_segment, verification, written_code
-from runnel.runtime.segment import tiers
+from runnel.runtime.segment import tier_choice
 from tests.both_tiers import COMPILED, INTERPRETED
 from tests.runtime.program_generator import ALL, STATE, random_program
 from tests.runtime.random_programs import Program
@@ -104,7 +104,9 @@ def test_every_tier_computes_what_numpy_computes(seed: int) -> None:
 def test_a_step_may_change_its_tier_from_run_to_run(seed: int) -> None:
     """Interpreted, optimised, compiled, interpreted for a trace, compiled."""
     program = random_program(seed, max_steps=20)
-    patches = [mock.patch.object(tiers, name, 0) for name in dir(tiers) if "_SECONDS" in name]
+    patches = [
+        mock.patch.object(tier_choice, name, 0) for name in dir(tier_choice) if "_SECONDS" in name
+    ]
     with contextlib.ExitStack() as stack:
         for patch in patches:
             stack.enter_context(patch)

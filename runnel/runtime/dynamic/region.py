@@ -44,7 +44,8 @@ from runnel.runtime.dynamic.loop_code import add_functions
 from runnel.runtime.dynamic.region_run import RegionRun
 from runnel.runtime.dynamic.region_state import Reference, RegionState, RegionVariables
 from runnel.runtime.interpret.stretch import Stretch, is_worth_it
-from runnel.runtime.segment.tiers import ALWAYS, NEVER, SegmentRunner
+from runnel.runtime.segment.tier_choice import ALWAYS, NEVER
+from runnel.runtime.segment.tiers import SegmentRunner
 from runnel.runtime.state.step_context import NodeWaiter, StepContext
 from runnel.runtime.state.task_state import TaskState
 

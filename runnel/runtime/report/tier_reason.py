@@ -5,7 +5,8 @@ from __future__ import annotations
 from runnel.passes.structure.structured import nested_nodes
 from runnel.runtime.devices.devices import compiles_for_host
 from runnel.runtime.segment.compile_cost import compile_cost
-from runnel.runtime.segment.tiers import ALWAYS, NEVER, SegmentRunner, _is_interpreted_badly
+from runnel.runtime.segment.tier_choice import ALWAYS, NEVER, is_interpreted_badly
+from runnel.runtime.segment.tiers import SegmentRunner
 from runnel.runtime.segment.variants import Variant
 
 INTERPRETED, COMPILED, COMPILING, IN_PIECES, NOT_RUN = (
@@ -49,8 +50,8 @@ def reason_for(runner: SegmentRunner, variant: Variant | None) -> str:
         return "the session compiles whatever it can (global_jit_level)"
     if runner._device != "CPU":
         return "it runs on an accelerator, where everything is compiled"
-    if runner.is_heavy:
-        heavy = next(n for n in nested_nodes(runner.segment.nodes) if _is_interpreted_badly(n))
+    if runner.choice.is_heavy:
+        heavy = next(n for n in nested_nodes(runner.segment.nodes) if is_interpreted_badly(n))
         return f"interpreting {heavy.op.name!r} ({heavy.op_def.name}) would take far longer"
     if variant is None:
         return "it has not been run"
@@ -77,8 +78,8 @@ def _why_by_cost(runner: SegmentRunner, variant: Variant) -> str:
         return f"interpreting it had taken {taken}: more than compiling beside it costs"
     if not spent.runs:
         return "it has not been run for these shapes"
-    if spent.fastest <= runner._dispatch_seconds:
-        call = time_text(runner._dispatch_seconds)
+    if spent.fastest <= runner.choice.dispatch_seconds:
+        call = time_text(runner.choice.dispatch_seconds)
         return f"a run takes {time_text(spent.fastest)}; a compiled call alone takes about {call}"
     so_far = f"interpreting it has taken {time_text(spent.seconds)} so far"
     return f"{so_far}; compiling is expected to take {time_text(cost)}"

@@ -37,7 +37,8 @@ from runnel.runtime.interpret.interpreter import uninitialized
 from runnel.runtime.schedule.region_unit import RegionUnit
 from runnel.runtime.schedule.schedule import LockstepRun, Schedule, WholeStep
 from runnel.runtime.schedule.unit import BlockingUnit, BoundUnit, SegmentUnit
-from runnel.runtime.segment.tiers import ALWAYS, SegmentRunner
+from runnel.runtime.segment.tier_choice import ALWAYS
+from runnel.runtime.segment.tiers import SegmentRunner
 from runnel.runtime.state.cell import Cell, as_numpy
 from runnel.runtime.state.step_context import StepContext
 from runnel.runtime.state.task_state import TaskState
@@ -109,7 +110,7 @@ class StepPlan:
         # What is compiled at once is optimized at once: it must not be compiled twice.
         self._optimized = mode == ALWAYS or devices.default.device_type != "CPU"
         self._prepare()
-        if not self._optimized and any(r.is_heavy for r in self._ready.schedule.runners):
+        if not self._optimized and any(r.choice.is_heavy for r in self._ready.schedule.runners):
             self._optimized = True
             self._prepare()
 

@@ -26,7 +26,7 @@ from runnel.mapped_array import is_mapped
 from runnel.passes.clusters.cluster import Segment
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import StateAccess
-from runnel.passes.structure.structured import nested_nodes, structure_of
+from runnel.passes.structure.structured import nested_nodes
 from runnel.runtime.compile.spare_buffers import SpareBuffers
 from runnel.runtime.compile.unconfirmed import Unconfirmed
 from runnel.runtime.devices.device_memory import (
@@ -45,13 +45,17 @@ from runnel.runtime.interpret.stretch import Stretches
 from runnel.runtime.segment.beside import begin_beside
 from runnel.runtime.segment.bounded_loops import bound_loops
 from runnel.runtime.segment.compilations import Compilations
-from runnel.runtime.segment.compile_cost import (
-    compile_cost,
-    cost_of_a_second_beside,
-    usable_cores,
-)
+from runnel.runtime.segment.compile_cost import compile_cost
 from runnel.runtime.segment.cut_segment import CutSegment, cut_around
 from runnel.runtime.segment.segment_compiler import SegmentCompiler
+from runnel.runtime.segment.tier_choice import (
+    ALWAYS,
+    AUTO,
+    NEVER,
+    TierChoice,
+    is_large,
+    must_compile,
+)
 from runnel.runtime.segment.tier_trial import TierTrial
 from runnel.runtime.segment.variants import Variant, Variants
 from runnel.runtime.state.cell import Cell, as_numpy
@@ -67,26 +71,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("runnel")
 
-AUTO, NEVER, ALWAYS = "auto", "never", "always"
-
-# What a compiled call costs, roughly, on a laptop's core.
-_DISPATCH_SECONDS = 40e-6
-_DISPATCH_SECONDS_PER_ARRAY = 1.5e-6
-_SHARE = cost_of_a_second_beside(usable_cores())
-_STALL_SECONDS = 0.1
-"""For how long the machine may have held up one run of a segment."""
-_LARGE_TABLE_BYTES = 1 << 20
-_PRODUCTS = ("MatMul", "BatchMatMul", "Einsum", "SparseMatMul")
-"""How the names of operations begin that make a segment worth compiling, whatever it updates."""
-_PATIENCE = 16.0
-"""How many times more has to be spent before a form is made again that was slower."""
 _NOTICE_SECONDS = 1.0
 """For how long a step waits for a compilation before it says so."""
 _STEPS_AHEAD = 256
 """How many steps may have been sent to an accelerator and not yet been seen to succeed. (XLA itself
 has fewer on their way: it makes who sends more wait.)"""
-_BLAS_TYPES = frozenset("fdFD")
-"""Of these (NumPy's letters) NumPy multiplies matrices fast; of others hundreds of times slower."""
 
 
 class SegmentRunner:
@@ -150,7 +139,7 @@ class SegmentRunner:
         self._cuts: dict[Node, CutSegment] = {}
         if not segment.compilable and mode != NEVER:
             self._stretches = Stretches(self._bind_stretch, self._device, mode == ALWAYS)
-        if self._must_compile() and self._mode != NEVER and not passes_state:
+        if must_compile(self._mode, self._device) and self._mode != NEVER and not passes_state:
             self._code = self._compiler.code
         elif self._mode == NEVER or self._can_interpret:
             self._code = self._interpreted_code or self._lowered(INTERPRETED)
@@ -167,17 +156,24 @@ class SegmentRunner:
         computing = (n for n in segment.nodes if n.op_def.name != "Const" and not n.op_def.variable)
         self._first = next(computing, segment.nodes[0])
         """What an error names that comes before anything has run."""
-        self._row_cells = [task.cell(variable) for variable in updated_by_rows(self._code)]
-        self._tables = list(self._row_cells)
-        self._only_updates = not is_whole and not any(
-            node.op_def.heavy or node.op_def.name.startswith(_PRODUCTS) for node in nodes
-        )
-        self._has_branches = any(structure_of(node) is not None for node in segment.nodes)
-        self._may_lack_value = self._has_branches or bool(state.optional)
+        self._tables = [task.cell(variable) for variable in updated_by_rows(self._code)]
         loads = [(cell, variable) for cell, _, variable, _ in state.loads]
         self._variants = Variants(program, segment, loads, task)
-        self.is_heavy = any(map(_is_interpreted_badly, nodes))
-        """Whether it is compiled at once because the interpreter would take forever."""
+        arrays = len(state.loads) + len(state.stored) + len(segment.inputs) + len(segment.outputs)
+        self.choice = TierChoice(
+            self._mode,
+            self._device,
+            nodes,
+            arrays,
+            self._tables,
+            state.load_cells,
+            self._variants,
+            self._compiler,
+            lambda: self._can_interpret,
+            passes_state,
+            is_whole,
+        )
+        self._may_lack_value = self.choice.has_branches or bool(state.optional)
         self._spare = SpareBuffers()
         self._borrows = borrows
         if steps_ahead is None:
@@ -190,12 +186,10 @@ class SegmentRunner:
             self._variants,
             self._steps_ahead > 0,
             self._bound,
-            self._pays,
+            self.choice.pays,
             self._cut_around,
-            self._usual,
+            self.choice.usual,
         )
-        arrays = len(state.loads) + len(state.stored) + len(segment.inputs) + len(segment.outputs)
-        self._dispatch_seconds = _DISPATCH_SECONDS + _DISPATCH_SECONDS_PER_ARRAY * arrays
 
     @cached_property
     def _interpreted_code(self) -> Code | None:
@@ -245,7 +239,7 @@ class SegmentRunner:
 
     def in_lockstep(self) -> LockstepSegment | None:
         """The segment for many sets of inputs at once, where that pays and changes nothing."""
-        if not self._can_interpret or self._mode == ALWAYS or self.is_heavy:
+        if not self._can_interpret or self._mode == ALWAYS or self.choice.is_heavy:
             return None
         if self._device != "CPU":
             return None
@@ -463,66 +457,26 @@ class SegmentRunner:
         if executable is not None and executable.lacks_value:
             self.compilations.forget(variant)
             executable = None
-        if self._keeps_tables():
+        if self.choice.keeps_tables():
             if executable is not None:
                 self._stay_interpreted(variant, "it changes rows of tables, for many shapes")
             return None
-        if executable is not None or not self._pays(variant):
+        if executable is not None or not self.choice.pays(variant):
             return executable
-        if self.is_heavy or self._must_compile():
+        if self.choice.is_compiled_at_once:
             return self._compile(variant, inputs, context)
         self.compilations.begin(variant, inputs, begin_beside)
         return None
-
-    def _keeps_tables(self) -> bool:
-        """True when large tables are left where the interpreter changes rows of them.
-
-        A segment that updates rows for ever other shapes (those of a shard that each step needs) is
-        not compiled for all of them, and a table that goes from tier to tier is copied each time.
-        So what reads such a table is interpreted too. Nor is one that only makes updates, of what
-        others have computed: on a parameter server steps of several workers read the table
-        meanwhile, and a compiled update of what is being read makes a copy of it.
-        """
-        if self.is_heavy or self._must_compile():
-            return False
-        if self._row_cells and (self._variants.meet_several or self._only_updates):
-            for cell in self._row_cells:
-                if _is_large(cell):
-                    cell.by_rows = True
-            self._row_cells = []
-        return any(cell.by_rows for cell in self.state.load_cells)
 
     def _lacks_value(self, inputs: list[Any]) -> bool:
         """True when something has no value that only an untaken branch would need."""
         if any(cell.value is None for cell in self.state.optional):
             return True
-        return self._has_branches and any(value is None for value in inputs)
-
-    def _must_compile(self) -> bool:
-        return self._mode == ALWAYS or self._device != "CPU"
-
-    def _pays(self, variant: Variant) -> bool:
-        if variant.refused:
-            return False
-        if self.is_heavy or self._must_compile():
-            # A part of a loop that changes its shape from iteration to iteration is another matter.
-            if not (self._passes_state and self._can_interpret and self._variants.are_many):
-                return True
-        # A busy machine holds single runs of a tiny step up, but neither the shortest nor, by far,
-        # the average without the longest. (A loop that the data end may be short or long.)
-        spent = variant.interpreted
-        seconds = spent.seconds - min(spent.longest, _STALL_SECONDS)
-        # Compiled for shape after shape, steps would always have a compilation beside them.
-        share = 1.0 if self._variants.meet_many else _SHARE
-        share *= _PATIENCE**variant.slower
-        cost = share * compile_cost.seconds(self._compiler.expected_count)
-        if seconds <= cost + compile_cost.seconds_to_begin():
-            return False
-        return max(spent.fastest, seconds / spent.runs / 10) > self._dispatch_seconds
+        return self.choice.has_branches and any(value is None for value in inputs)
 
     def _run_observed(self, inputs: list[Any], context: StepContext) -> list[Any]:
         """:meth:`run` in the same tier, waited for; what it takes counts for no decision."""
-        if context.observer.by_operation and not self._must_compile():
+        if context.observer.by_operation and not self.choice.must_compile:
             return self._interpreted.run(inputs, context)
         variant = self._variants.find(inputs)
         executable = None
@@ -583,11 +537,6 @@ class SegmentRunner:
         if told:
             logger.info("%s waited for %.1f s", self._what, time.perf_counter() - start)
 
-    def _usual(self, variant: Variant) -> float:
-        """What an interpreted run takes, at best: on average, where the data end loops."""
-        spent = variant.interpreted
-        return spent.seconds / spent.runs if self._has_branches else spent.fastest
-
     def _cut_around(self, node: Node | None) -> CutSegment | None:
         """The segment in pieces, of which ``node`` is one."""
         if node is None or self._passes_state:
@@ -614,7 +563,7 @@ class SegmentRunner:
             self._borrows,
             self._first,
             overwritten,
-            [cell for cell in self._tables if _is_large(cell)],
+            [cell for cell in self._tables if is_large(cell)],
             variant.compiled,
         )
 
@@ -645,16 +594,3 @@ class SegmentRunner:
         with self._task.lock:
             lost = self.forget_lost()
         return device_error(error, self.segment.nodes, self._compiler.device_name, lost)
-
-
-def _is_large(cell: Cell) -> bool:
-    """True for the cell of a variable that is better not copied."""
-    return getattr(cell.value, "nbytes", 0) >= _LARGE_TABLE_BYTES
-
-
-def _is_interpreted_badly(node: Node) -> bool:
-    """True for much work on a type for which NumPy has no fast product of matrices."""
-    if not node.op_def.heavy or structure_of(node) is not None:
-        return False
-    dtype = node.attrs.get("T")
-    return dtype is None or dtype.np_dtype.char not in _BLAS_TYPES

@@ -31,7 +31,7 @@ from typing import Any
 
 from runnel.graph import dtypes
 from runnel.graph.dtypes import DType
-from runnel.runtime.segment.tiers import ALWAYS, AUTO, NEVER
+from runnel.runtime.segment.tier_choice import ALWAYS, AUTO, NEVER
 
 _ON, _OFF = 1, 2
 _OWN = {"steps_ahead": "i", "tensor_float_32": "b"}

@@ -14,7 +14,7 @@ import pytest
 import runnel as tf
 from runnel.graph.device_set import local_device
 from runnel.runtime.devices.transfer import fetched_observed, sent_observed
-from runnel.runtime.segment import compile_cost, tier_trial, tiers
+from runnel.runtime.segment import compile_cost, tier_choice, tier_trial
 from tests.both_tiers import COMPILED, INTERPRETED, await_compilations, session
 
 SOFTWARE, FULL = tf.RunOptions.SOFTWARE_TRACE, tf.RunOptions.FULL_TRACE
@@ -45,8 +45,8 @@ def training() -> tuple[Any, Any]:
 
 
 def test_a_step_that_became_hot_is_traced_as_it_runs(monkeypatch):
-    monkeypatch.setattr(tiers, "_SHARE", 0.0)
-    monkeypatch.setattr(tiers, "_STALL_SECONDS", 0.0)
+    monkeypatch.setattr(tier_choice, "_SHARE", 0.0)
+    monkeypatch.setattr(tier_choice, "_STALL_SECONDS", 0.0)
     monkeypatch.setattr(compile_cost, "_IMPORT_SECONDS", 0.0)
     # It stays compiled: which tier is faster on this machine is another matter.
     monkeypatch.setattr(tier_trial, "SLOWER", float("inf"))

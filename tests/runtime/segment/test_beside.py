@@ -16,7 +16,7 @@ import pytest
 
 import runnel as tf
 from runnel.runtime.compile import bound_executable, compiler
-from runnel.runtime.segment import beside, compile_cost, tier_trial, tiers
+from runnel.runtime.segment import beside, compile_cost, tier_choice, tier_trial, tiers, variants
 from runnel.runtime.segment.compile_cost import cost_of_a_second_beside, usable_cores
 from tests.both_tiers import COMPILED, INTERPRETED, assert_same, await_compilations, session
 
@@ -57,11 +57,11 @@ def held(monkeypatch):
 @pytest.fixture(autouse=True)
 def everything_is_hot(monkeypatch):
     """A segment is compiled from its second run on."""
-    monkeypatch.setattr(tiers, "_SHARE", 0.0)
+    monkeypatch.setattr(tier_choice, "_SHARE", 0.0)
     monkeypatch.setattr(compile_cost, "_IMPORT_SECONDS", 0.0)
-    monkeypatch.setattr(tiers, "_STALL_SECONDS", 0.0)
-    monkeypatch.setattr(tiers, "_DISPATCH_SECONDS", 0.0)
-    monkeypatch.setattr(tiers, "_DISPATCH_SECONDS_PER_ARRAY", 0.0)
+    monkeypatch.setattr(tier_choice, "_STALL_SECONDS", 0.0)
+    monkeypatch.setattr(tier_choice, "_DISPATCH_SECONDS", 0.0)
+    monkeypatch.setattr(tier_choice, "_DISPATCH_SECONDS_PER_ARRAY", 0.0)
     # And stays compiled: which tier is faster for such small steps is another matter.
     monkeypatch.setattr(tier_trial, "SLOWER", float("inf"))
 
@@ -148,7 +148,7 @@ def test_several_threads_update_a_variable_while_it_is_compiled_and_nothing_is_l
 
 def test_one_run_that_was_held_up_makes_no_segment_hot(monkeypatch):
     monkeypatch.undo()
-    variant = tiers.Variant((), ())
+    variant = variants.Variant((), ())
     x = tf.placeholder(tf.float32, [3])
     y = tf.sin(x)
     with tf.Session() as sess:
@@ -156,11 +156,11 @@ def test_one_run_that_was_held_up_makes_no_segment_hot(monkeypatch):
         (runner,) = next(iter(sess._prepared.values())).plan.schedule.runners
         for _ in range(10):
             variant.interpreted.note(1e-5)
-        variant.interpreted.note(tiers._STALL_SECONDS)
-        assert not runner._pays(variant)
+        variant.interpreted.note(tier_choice._STALL_SECONDS)
+        assert not runner.choice.pays(variant)
         for _ in range(10):
-            variant.interpreted.note(tiers._STALL_SECONDS)
-        assert runner._pays(variant)
+            variant.interpreted.note(tier_choice._STALL_SECONDS)
+        assert runner.choice.pays(variant)
 
 
 def test_two_segments_are_compiled_at_the_same_time(held):
@@ -219,8 +219,8 @@ def test_a_compiled_form_that_is_slower_is_dropped_and_tried_again_much_later(
     monkeypatch, caplog, held
 ):
     monkeypatch.setattr(tier_trial, "SLOWER", 0.0)
-    monkeypatch.setattr(tiers, "_SHARE", 1e-9)
-    monkeypatch.setattr(tiers, "_PATIENCE", 1e12)  # so a second time would come after minutes
+    monkeypatch.setattr(tier_choice, "_SHARE", 1e-9)
+    monkeypatch.setattr(tier_choice, "_PATIENCE", 1e12)  # so a second time would come after minutes
     held.may_end.set()
     x, rows, w, fetches = training()
     with tf.Session() as sess, caplog.at_level(logging.INFO, logger="runnel"):
@@ -340,8 +340,8 @@ def test_a_process_ends_with_its_status_while_a_step_is_compiled_beside_it():
 import sys, threading
 import numpy as np
 import runnel as tf
-from runnel.runtime.segment import tiers
-tiers._SHARE = tiers._STALL_SECONDS = 0.0
+from runnel.runtime.segment import tier_choice
+tier_choice._SHARE = tier_choice._STALL_SECONDS = 0.0
 from runnel.runtime.compile import compiler
 begun = threading.Event()
 compile_segment = compiler.compile_segment

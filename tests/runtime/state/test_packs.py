@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import runnel as tf
-from runnel.runtime.segment.tiers import SegmentRunner
+from runnel.runtime.segment.tier_choice import TierChoice
 from runnel.runtime.state.pack import Row
 from tests.both_tiers import COMPILED, INTERPRETED, await_compilations, session
 
@@ -189,7 +189,7 @@ def test_variables_whose_shape_may_change_are_not_packed(packed):
 
 def test_a_compiled_step_takes_packed_values_and_a_packed_one_its_results(monkeypatch):
     made, compiles = Numbers(), []
-    monkeypatch.setattr(SegmentRunner, "_pays", lambda self, variant: bool(compiles))
+    monkeypatch.setattr(TierChoice, "pays", lambda self, variant: bool(compiles))
     made.has_compiled = True
     with tf.Session() as sess:
         sess.run(made.init)

@@ -373,7 +373,7 @@ def test_a_step_that_cannot_be_compiled_stays_interpreted(caplog):
     """A kernel that XLA cannot take must not stop a training that has run so far."""
     from unittest import mock
 
-    from runnel.runtime.segment import tiers
+    from runnel.runtime.segment import tier_choice
 
     op_def = tf.register_op("OnlyNumpyCan", inputs="x: float", outputs="y: float")
     op_def.shape(lambda x: x.dims)
@@ -388,7 +388,11 @@ def test_a_step_that_cannot_be_compiled_stays_interpreted(caplog):
     step = v.assign(op_def(v))
     with (
         mock.patch.multiple(
-            tiers, _SHARE=0, _STALL_SECONDS=0, _DISPATCH_SECONDS=0, _DISPATCH_SECONDS_PER_ARRAY=0
+            tier_choice,
+            _SHARE=0,
+            _STALL_SECONDS=0,
+            _DISPATCH_SECONDS=0,
+            _DISPATCH_SECONDS_PER_ARRAY=0,
         ),
         tf.Session() as sess,
     ):
