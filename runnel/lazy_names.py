@@ -125,6 +125,7 @@ NAMES = {
         "cholesky_solve",
         "matrix_solve_ls",
     ),
+    "runnel.ops.matrix_roots": ("matrix_square_root",),
     "runnel.ops.parsing.decode_csv": ("decode_csv",),
     "runnel.ops.parsing.decode_raw": (
         "decode_compressed",

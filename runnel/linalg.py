@@ -1,5 +1,6 @@
 """``tf.linalg``: linear algebra."""
 
+from runnel.matrix_exponential import matrix_exponential as expm
 from runnel.ops.band import diag as tensor_diag
 from runnel.ops.band import diag_part as tensor_diag_part
 from runnel.ops.band import matrix_band_part as band_part
@@ -18,6 +19,7 @@ from runnel.ops.linear_algebra import matrix_determinant as det
 from runnel.ops.linear_algebra import matrix_inverse as inv
 from runnel.ops.linear_algebra import matrix_solve as solve
 from runnel.ops.linear_algebra import matrix_triangular_solve as triangular_solve
+from runnel.ops.lu import lu
 from runnel.ops.matmul import matmul, matvec
 from runnel.ops.matrix_functions import (
     cholesky_solve,
@@ -27,11 +29,14 @@ from runnel.ops.matrix_functions import (
     pinv,
 )
 from runnel.ops.matrix_functions import matrix_solve_ls as lstsq
+from runnel.ops.matrix_roots import matrix_logarithm as logm
+from runnel.ops.matrix_roots import matrix_square_root as sqrtm
 from runnel.ops.norms import cross, norm, trace
 from runnel.ops.qr import qr
 from runnel.ops.tensordot import tensordot
 from runnel.ops.transposition import matrix_transpose
 from runnel.ops.transposition import matrix_transpose as transpose
+from runnel.ops.tridiagonal import tridiagonal_matmul, tridiagonal_solve
 
 __all__ = [
     "adjoint",
@@ -46,11 +51,14 @@ __all__ = [
     "eigvalsh",
     "einsum",
     "eye",
+    "expm",
     "global_norm",
     "inv",
     "l2_normalize",
     "logdet",
+    "logm",
     "lstsq",
+    "lu",
     "matmul",
     "matrix_rank",
     "matrix_transpose",
@@ -62,6 +70,7 @@ __all__ = [
     "set_diag",
     "slogdet",
     "solve",
+    "sqrtm",
     "svd",
     "tensor_diag",
     "tensor_diag_part",
@@ -69,6 +78,8 @@ __all__ = [
     "trace",
     "transpose",
     "triangular_solve",
+    "tridiagonal_matmul",
+    "tridiagonal_solve",
 ]
 
 

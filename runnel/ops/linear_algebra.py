@@ -18,7 +18,8 @@ from runnel.ops.matmul import matmul
 _TYPES = "T: {double, float, half, complex64, complex128}"
 
 
-def _square(x: Tensor) -> Dims:
+def square_dims(x: Tensor) -> Dims:
+    """The shape of (stacks of) square matrices; others are a ValueError."""
     if x.dims is None:
         return None
     if len(x.dims) < 2:
@@ -60,7 +61,7 @@ def _factored(xp: Any, compute: Callable[[], Any], x: Any) -> Any:
 inverse_op = register_op(
     "MatrixInverse", inputs="input: T", outputs="output: T", attrs=["adjoint: bool = false", _TYPES]
 )
-inverse_op.shape(_square)
+inverse_op.shape(square_dims)
 
 
 @inverse_op.kernel
@@ -92,7 +93,7 @@ determinant_op = register_op(
 
 @determinant_op.shape
 def _(x):
-    dims = _square(x)
+    dims = square_dims(x)
     return None if dims is None else dims[:-2]
 
 
@@ -124,7 +125,7 @@ log_determinant_op = register_op(
 
 @log_determinant_op.shape
 def _(x):
-    dims = _square(x)
+    dims = square_dims(x)
     outer = None if dims is None else dims[:-2]
     return [outer, outer]
 
@@ -143,7 +144,7 @@ def _(op, _, grad):
 
 
 cholesky_op = register_op("Cholesky", inputs="input: T", outputs="output: T", attrs=_TYPES)
-cholesky_op.shape(_square)
+cholesky_op.shape(square_dims)
 
 
 @cholesky_op.kernel
@@ -195,7 +196,7 @@ def _identity_like(x: Tensor) -> Tensor:
 
 
 def _system(matrix: Tensor, rhs: Tensor) -> Dims:
-    dims = _square(matrix)
+    dims = square_dims(matrix)
     if dims is None or rhs.dims is None:
         return None
     if len(rhs.dims) < 2:

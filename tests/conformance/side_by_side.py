@@ -113,9 +113,10 @@ def compare(
         if a.dtype.kind in "biuO":
             np.testing.assert_array_equal(a, b, err_msg=f"value {position}")
         else:
+            wide = np.complex128 if a.dtype.kind == "c" else np.float64
             np.testing.assert_allclose(
-                a.astype(np.float64),
-                b.astype(np.float64),
+                a.astype(wide),
+                b.astype(wide),
                 rtol=rtol,
                 atol=atol,
                 err_msg=f"value {position}",

@@ -124,6 +124,11 @@ EXAMPLES |= {
     "SparseMatMul": call(MATRIX, GRID[0]),
     "Einsum": call(Inputs([MATRIX, GRID[0]]), equation="ij,jk->ik"),
     "LogMatrixDeterminant": call([[2.0, 1.0], [1.0, 3.0]]),
+    "Lu": call([[2.0, 1.0], [4.0, 3.0]]),
+    "MatrixLogarithm": call(np.array([[2, 1], [0, 3]], np.complex64)),
+    "MatrixSquareRoot": call([[4.0, 1.0], [0.0, 9.0]]),
+    "TridiagonalMatMul": call([[1.0, 0.0]], [[2.0, 3.0]], [[0.0, 1.0]], [[1.0], [2.0]]),
+    "TridiagonalSolve": call([[1.0, 0.0], [2.0, 3.0], [0.0, 1.0]], [[1.0], [2.0]]),
     "Qr": call([[2.0, 1.0], [1.0, 3.0]]),
     "Svd": call([[3.0, 0.0], [0.0, 2.0]]),  # whose vectors have no other signs
     "SelfAdjointEigV2": call([[2.0, 0.0], [0.0, 3.0]]),
