@@ -2,7 +2,9 @@
 
 from runnel.nn import rnn_cell
 from runnel.nn.attention import multi_head_attention, scaled_dot_product_attention
-from runnel.nn.ctc import ctc_greedy_decoder, ctc_loss
+from runnel.nn.average_loss import compute_average_loss, scale_regularization_loss
+from runnel.nn.ctc import ctc_greedy_decoder, ctc_loss, ctc_loss_v2
+from runnel.nn.ctc_labels import collapse_repeated, ctc_unique_labels
 from runnel.nn.rnn.bidirectional import bidirectional_dynamic_rnn, static_bidirectional_rnn
 from runnel.nn.rnn.dynamic import dynamic_rnn
 from runnel.nn.rnn.raw import raw_rnn
@@ -119,7 +121,9 @@ __all__ = [
     "batch_normalization",
     "bias_add",
     "bidirectional_dynamic_rnn",
+    "collapse_repeated",
     "compute_accidental_hits",
+    "compute_average_loss",
     "conv1d",
     "conv1d_transpose",
     "conv2d",
@@ -137,6 +141,8 @@ __all__ = [
     "ctc_beam_search_decoder_v2",
     "ctc_greedy_decoder",
     "ctc_loss",
+    "ctc_loss_v2",
+    "ctc_unique_labels",
     "depth_to_space",
     "depthwise_conv2d",
     "depthwise_conv2d_backprop_filter",
@@ -182,6 +188,7 @@ __all__ = [
     "rnn_cell",
     "safe_embedding_lookup_sparse",
     "sampled_softmax_loss",
+    "scale_regularization_loss",
     "scaled_dot_product_attention",
     "selu",
     "separable_conv2d",

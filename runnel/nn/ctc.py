@@ -63,42 +63,95 @@ def ctc_loss(
     with name_scope("CTCLoss"):
         given = convert_to_tensor(inputs if logits is None else logits)
         given = given if time_major else transpose(given, [1, 0, 2])
-        chances = log_softmax(given)
-        batch, classes = shape(given)[1], shape(given)[2]
-        lengths = cast(sequence_length, int32)
-        path, counts = _with_blanks(labels, batch, classes - 1)
-        # At each time, the chance of each place of the path: [time, batch, places].
-        along = transpose(batch_gather(transpose(chances, [1, 2, 0]), path), [2, 0, 1])
-        lasts = transpose(sequence_mask(lengths, shape(given)[0]))
-        # A label may follow another than itself without a blank between.
-        jumps = logical_and(
-            not_equal(path[:, 2:], path[:, :-2]), not_equal(path[:, 2:], classes - 1)
+        loss = _losses(
+            *_dense(labels, shape(given)[1]), given, sequence_length, shape(given)[2] - 1
         )
-        jumps = pad(jumps, [[0, 0], [2, 0]])
-        never = fill(shape(path), cast(_NEVER, given.dtype))
-        begins = broadcast_to(expand_dims(numbers_to(shape(path)[1]) < 2, 0), shape(path))
-
-        def step(before: Tensor, now: tuple[Tensor, Tensor]) -> Tensor:
-            chance, last = now
-            one = concat([never[:, :1], before[:, :-1]], 1)
-            two = where(jumps, concat([never[:, :2], before[:, :-2]], 1), never)
-            new = reduce_logsumexp(stack([before, one, two]), 0) + chance
-            return where(broadcast_to(expand_dims(last, 1), shape(new)), new, before)
-
-        start = where(begins, along[0], never)
-        final = foldl(step, (along[1:], lasts[1:]), initializer=start)
-        ends = batch_gather(final, stack([2 * counts, _used(2 * counts - 1)], axis=1))
-        # Without labels there is one end: all blanks.
-        second = where(counts > 0, ends[:, 1], never[:, 0])
-        loss = -reduce_logsumexp(stack([ends[:, 0], second]), 0)
-        impossible = cast(-_NEVER / 10, given.dtype)
         if ignore_longer_outputs_than_inputs:
-            return where(loss < impossible, loss, zeros_like(loss))
-        enough = assert_less(
-            loss, impossible, message="Not enough time for target transition sequence"
+            return where(loss < _impossible(loss), loss, zeros_like(loss))
+        return _possible(loss)
+
+
+def ctc_loss_v2(
+    labels: Any,
+    logits: Any,
+    label_length: Any,
+    logit_length: Any,
+    logits_time_major: bool = True,
+    unique: Any = None,
+    blank_index: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """:func:`ctc_loss` of ``labels`` [batch, longest], of which each row has ``label_length``.
+
+    ``logits`` are [time, batch, classes], or [batch, time, classes] without ``logits_time_major``.
+    The class ``blank_index`` is the blank: 0 unless given, counted from the last class where it is
+    negative. Sparse labels need it, and no ``label_length``; too short a sequence is an error with
+    them, and else has a loss beyond all others. ``unique`` is accepted, but gains nothing.
+
+    Example:
+        >>> loss = tf.nn.ctc_loss_v2([[2, 1, 1]], logits, label_length=[3], logit_length=[9])
+    """
+    sparse = isinstance(labels, SparseTensor)
+    if sparse and blank_index is None:
+        raise ValueError(
+            "ctc_loss_v2 of a SparseTensor of labels needs a blank_index; -1 is the last class, "
+            "which is the blank of ctc_loss"
         )
-        with control_dependencies([enough]):
-            return identity(loss)
+    with name_scope(name, "ctc_loss_dense", [logits]):
+        given = convert_to_tensor(logits, name="logits")
+        given = given if logits_time_major else transpose(given, [1, 0, 2])
+        blank = convert_to_tensor(blank_index or 0, int32)
+        blank = blank + shape(given)[2] if (blank_index or 0) < 0 else blank
+        if sparse:
+            rows = _dense(labels, shape(given)[1])
+            return _possible(_losses(*rows, given, logit_length, blank))
+        row, count = cast(labels, int32), cast(label_length, int32)
+        return _losses(row, count, given, logit_length, blank)
+
+
+def _losses(
+    rows: Tensor, counts: Tensor, given: Tensor, sequence_length: Any, blank: Tensor
+) -> Tensor:
+    """The loss of each row of labels, of which ``counts`` are used, given logits by time."""
+    chances = log_softmax(given)
+    lengths = cast(sequence_length, int32)
+    path = _with_blanks(rows, blank)
+    # At each time, the chance of each place of the path: [time, batch, places].
+    along = transpose(batch_gather(transpose(chances, [1, 2, 0]), path), [2, 0, 1])
+    lasts = transpose(sequence_mask(lengths, shape(given)[0]))
+    # A label may follow another than itself without a blank between.
+    jumps = logical_and(not_equal(path[:, 2:], path[:, :-2]), not_equal(path[:, 2:], blank))
+    jumps = pad(jumps, [[0, 0], [2, 0]])
+    never = fill(shape(path), cast(_NEVER, given.dtype))
+    begins = broadcast_to(expand_dims(numbers_to(shape(path)[1]) < 2, 0), shape(path))
+
+    def step(before: Tensor, now: tuple[Tensor, Tensor]) -> Tensor:
+        chance, last = now
+        one = concat([never[:, :1], before[:, :-1]], 1)
+        two = where(jumps, concat([never[:, :2], before[:, :-2]], 1), never)
+        new = reduce_logsumexp(stack([before, one, two]), 0) + chance
+        return where(broadcast_to(expand_dims(last, 1), shape(new)), new, before)
+
+    start = where(begins, along[0], never)
+    final = foldl(step, (along[1:], lasts[1:]), initializer=start)
+    ends = batch_gather(final, stack([2 * counts, _used(2 * counts - 1)], axis=1))
+    # Without labels there is one end: all blanks.
+    second = where(counts > 0, ends[:, 1], never[:, 0])
+    return -reduce_logsumexp(stack([ends[:, 0], second]), 0)
+
+
+def _impossible(loss: Tensor) -> Tensor:
+    """A loss that only sequences too short for their labels reach."""
+    return cast(-_NEVER / 10, loss.dtype)
+
+
+def _possible(loss: Tensor) -> Tensor:
+    """``loss``, of which none is that of a sequence too short for its labels."""
+    enough = assert_less(
+        loss, _impossible(loss), message="Not enough time for target transition sequence"
+    )
+    with control_dependencies([enough]):
+        return identity(loss)
 
 
 def _used(places: Tensor) -> Tensor:
@@ -106,8 +159,8 @@ def _used(places: Tensor) -> Tensor:
     return where(places > 0, places, zeros_like(places))
 
 
-def _with_blanks(labels: SparseTensor, batch: Tensor, blank: Tensor) -> tuple[Tensor, Tensor]:
-    """The labels with blanks around each, [batch, 2 * length + 1], and how many there are."""
+def _dense(labels: SparseTensor, batch: Tensor) -> tuple[Tensor, Tensor]:
+    """The labels as rows [batch, length], and how many there are in each."""
     sized = SparseTensor(
         labels.indices, labels.values, stack([cast(batch, int64), labels.dense_shape[1]])
     )
@@ -115,9 +168,14 @@ def _with_blanks(labels: SparseTensor, batch: Tensor, blank: Tensor) -> tuple[Te
     counts = unsorted_segment_sum(
         ones_like(labels.values, int32), cast(labels.indices[:, 0], int32), batch
     )
-    blanks = fill(shape(rows), blank)
-    mixed = reshape(stack([blanks, rows], axis=2), stack([batch, 2 * shape(rows)[1]]))
-    return concat([mixed, fill(stack([batch, 1]), blank)], 1), counts
+    return rows, counts
+
+
+def _with_blanks(rows: Tensor, blank: Tensor) -> Tensor:
+    """The labels with blanks around each: [batch, 2 * length + 1]."""
+    batch, length = shape(rows)[0], shape(rows)[1]
+    mixed = reshape(stack([fill(shape(rows), blank), rows], axis=2), stack([batch, 2 * length]))
+    return concat([mixed, fill(stack([batch, 1]), blank)], 1)
 
 
 def ctc_greedy_decoder(

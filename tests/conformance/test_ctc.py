@@ -86,3 +86,40 @@ def test_a_sequence_without_labels_is_all_blanks():
         found = sess.run(loss)
     blanks = LOGITS[:4, 0, 4] - np.log(np.exp(LOGITS[:4, 0]).sum(-1))
     np.testing.assert_allclose(found[0], -blanks.sum(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("blank", [None, 0, 2, -1])
+@pytest.mark.parametrize("time_major", [True, False])
+def test_losses_of_dense_labels_with_any_blank(blank, time_major):
+    rows = np.array([[1, 3, 3], [3, 0, 0], [1, 1, 3], [1, 3, 0]], np.int32)
+    given = LOGITS if time_major else LOGITS.transpose(1, 0, 2).copy()
+
+    def build(tf, logits, labels, lengths):
+        return tf.nn.ctc_loss_v2(
+            labels, logits, [3, 1, 3, 2], lengths, time_major, blank_index=blank
+        )
+
+    compare(build, given, rows, LENGTHS + 1 - LENGTHS // 7, order=1, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("blank", [0, 4, -1])
+def test_losses_of_sparse_labels_with_any_blank(blank):
+    def build(tf, logits, lengths):
+        labels = _labels(tf)
+        labels = tf.SparseTensor(labels.indices, labels.values % 3 + 1, labels.dense_shape)
+        return tf.nn.ctc_loss_v2(labels, logits, None, lengths, blank_index=blank)
+
+    compare(build, LOGITS, LENGTHS, order=1, rtol=1e-3, atol=1e-4)
+    with pytest.raises(ValueError, match="needs a blank_index"):
+        runnel.nn.ctc_loss_v2(_labels(runnel), LOGITS, None, LENGTHS)
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_labels_made_ready(kind):
+    rows = np.array([[7, 7, 8, 7, 7], [1, 2, 3, 3, 3], [0, 0, 0, 0, 0]], kind)
+
+    def build(tf, rows, lengths):
+        return [*tf.nn.collapse_repeated(rows, lengths), *tf.nn.ctc_unique_labels(rows)]
+
+    for lengths in [5, 2, 4], [0, 0, 0]:
+        compare(build, rows, np.array(lengths, kind), order=0, shapes=[[None, None], [None]])
