@@ -18,6 +18,7 @@ from runnel.ops.arithmetic import (
     subtract,
 )
 from runnel.ops.assertions import is_non_decreasing, is_strictly_increasing
+from runnel.ops.bessel_functions import bessel_i0, bessel_i0e, bessel_i1, bessel_i1e
 from runnel.ops.comparison import (
     equal,
     greater,
@@ -31,7 +32,7 @@ from runnel.ops.comparison import (
     not_equal,
 )
 from runnel.ops.complex_numbers import angle, conj, imag, real
-from runnel.ops.cumulative import bincount, cumprod, cumsum
+from runnel.ops.cumulative import bincount, cumprod, cumsum, cumulative_logsumexp
 from runnel.ops.division import divide, floordiv, floormod, mod, truediv
 from runnel.ops.elementwise import (
     abs,
@@ -105,6 +106,10 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "bessel_i0",
+    "bessel_i0e",
+    "bessel_i1",
+    "bessel_i1e",
     "betainc",
     "bincount",
     "ceil",
@@ -115,6 +120,7 @@ __all__ = [
     "count_nonzero",
     "cumprod",
     "cumsum",
+    "cumulative_logsumexp",
     "digamma",
     "divide",
     "divide_no_nan",

@@ -1,4 +1,4 @@
-"""Running sums and products along an axis, and histograms of small integers."""
+"""Running sums, also of exponentials, and products along an axis; histograms of small integers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from runnel.graph.constant_value import constant_value
 from runnel.graph.conversion import constant_tensor, convert_to_tensor
 from runnel.graph.dtypes import as_dtype
 from runnel.graph.graph import name_scope
-from runnel.graph.operation import Tensor
+from runnel.graph.operation import Operation, Tensor
 from runnel.graph.registry import OpDef, get_op_def, register_op
-from runnel.ops.arithmetic import conjugate, mul_op
+from runnel.ops.arithmetic import FLOATS, conjugate, mul_op
 from runnel.ops.half_precision import narrow, widen
 
 
@@ -24,8 +24,16 @@ def _axis(axis: int, rank: int) -> int:
     return axis % rank
 
 
-def _register_scan(name: str, scan: Callable[..., Any], neutral: int) -> OpDef:
-    """An op of partial results along an axis: ``scan(xp, x, axis)`` gives the inclusive ones."""
+def _register_scan(
+    name: str,
+    scan: Callable[..., Any],
+    neutral: float,
+    types: str = "numbertype",
+) -> OpDef:
+    """An op of partial results along an axis: ``scan(xp, x, axis)`` gives the inclusive ones.
+
+    ``neutral`` is the result of no elements.
+    """
     op_def = register_op(
         name,
         inputs="x: T, axis: Tidx",
@@ -33,7 +41,7 @@ def _register_scan(name: str, scan: Callable[..., Any], neutral: int) -> OpDef:
         attrs=[
             "exclusive: bool = false",
             "reverse: bool = false",
-            "T: numbertype",
+            f"T: {types}",
             "Tidx: {int32, int64} = DT_INT32",
         ],
         static_inputs=("axis",),
@@ -66,9 +74,20 @@ def _register_scan(name: str, scan: Callable[..., Any], neutral: int) -> OpDef:
     return op_def
 
 
+def _cumulative_logsumexp(xp: Any, x: Any, axis: int) -> Any:
+    if xp is np:
+        return np.logaddexp.accumulate(x, axis=axis)
+    import jax
+
+    return jax.lax.cumlogsumexp(x, axis=axis)
+
+
 cumsum_op = _register_scan("Cumsum", lambda xp, x, axis: xp.cumsum(x, axis=axis, dtype=x.dtype), 0)
 cumprod_op = _register_scan(
     "Cumprod", lambda xp, x, axis: xp.cumprod(x, axis=axis, dtype=x.dtype), 1
+)
+cumulative_logsumexp_op = _register_scan(
+    "CumulativeLogsumexp", _cumulative_logsumexp, -np.inf, f"{{{FLOATS}}}"
 )
 
 
@@ -85,6 +104,25 @@ def _(op, grad):
     flags = {"exclusive": op.attrs["exclusive"], "reverse": not op.attrs["reverse"]}
     total = cumsum_op(weighted, axis, **flags)
     return [get_op_def("DivNoNan")(total, conjugate(x)), None]
+
+
+@cumulative_logsumexp_op.gradient
+def _(op, grad):
+    # The sum of grad / exp(output) from each place on, times exp(x): of logarithms, which do not
+    # overflow, so what is positive and what is negative are summed apart.
+    return [_exponential_sum(op, grad) - _exponential_sum(op, get_op_def("Neg")(grad)), None]
+
+
+def _exponential_sum(op: Operation, grad: Tensor) -> Tensor:
+    x, axis = op.inputs
+    kind = x.dtype.base_dtype
+    choose = get_op_def("SelectV2")
+    positive = get_op_def("Greater")(grad, constant_tensor(0, kind))
+    logarithm = get_op_def("Log")(choose(positive, grad, constant_tensor(1, kind)))
+    shares = choose(positive, logarithm, constant_tensor(-np.inf, kind))
+    flags = {"exclusive": op.attrs["exclusive"], "reverse": not op.attrs["reverse"]}
+    total = cumulative_logsumexp_op(shares - op.outputs[0], axis, **flags)
+    return get_op_def("Exp")(total + x)
 
 
 bincount_op = register_op(
@@ -160,6 +198,24 @@ def cumprod(
     with name_scope(name, "Cumprod", [x]) as scope:
         x = convert_to_tensor(x, name="x")
         return cumprod_op(x, axis, exclusive=exclusive, reverse=reverse, name=scope)
+
+
+def cumulative_logsumexp(
+    x: Any,
+    axis: Any = 0,
+    exclusive: bool = False,
+    reverse: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """``log(cumsum(exp(x)))``, but without overflow; ``exclusive`` leaves out the element itself.
+
+    Example:
+        >>> tf.Session().run(tf.math.cumulative_logsumexp([0.0, 0.0]))
+        array([0.       , 0.6931472], dtype=float32)
+    """
+    with name_scope(name, "CumulativeLogsumexp", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        return cumulative_logsumexp_op(x, axis, exclusive=exclusive, reverse=reverse, name=scope)
 
 
 def bincount(

@@ -22,7 +22,7 @@ from runnel.ops.special_functions import lgamma_op
 _TYPES = "float, double"
 
 
-def _kernel(name: str) -> Any:
+def scipy_kernel(name: str) -> Any:
     """``scipy.special.<name>``, or JAX's function of that name."""
 
     def kernel(xp, *arguments):
@@ -40,8 +40,8 @@ def _kernel(name: str) -> Any:
     return kernel
 
 
-igamma_op = register_binary("Igamma", FLOATS, _kernel("gammainc"), inputs="a: T, x: T")
-igammac_op = register_binary("Igammac", FLOATS, _kernel("gammaincc"), inputs="a: T, x: T")
+igamma_op = register_binary("Igamma", FLOATS, scipy_kernel("gammainc"), inputs="a: T, x: T")
+igammac_op = register_binary("Igammac", FLOATS, scipy_kernel("gammaincc"), inputs="a: T, x: T")
 
 
 def _slope_in_order(xp: Any, a: Any, x: Any) -> Any:
@@ -69,7 +69,7 @@ def _(a, b, x):
     return broadcast_dims(broadcast_dims(a.dims, b.dims), x.dims)
 
 
-betainc_op.kernel(_kernel("betainc"))
+betainc_op.kernel(scipy_kernel("betainc"))
 
 
 def _by_order(a: Tensor, x: Tensor) -> Tensor:

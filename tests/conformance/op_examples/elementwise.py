@@ -21,6 +21,7 @@ EXAMPLES = {
         *("BesselI1e", "CheckNumerics", "DeepCopy"),
     )
 }
+EXAMPLES |= {name: call(POSITIVE) for name in ("BesselI0e", "BesselI1e")}
 EXAMPLES |= {name: call(POSITIVE) for name in ("Digamma", "Inv", "Lgamma", "Log", "Reciprocal")}
 EXAMPLES |= {name: call(POSITIVE) for name in ("Rsqrt", "Sqrt")}
 EXAMPLES |= {
