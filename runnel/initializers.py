@@ -1,5 +1,6 @@
 """``tf.initializers``: initializers, and the operations that initialise variables."""
 
+from runnel.ops.lookup.tables import tables_initializer
 from runnel.variables.initialization import global_variables_initializer as global_variables
 from runnel.variables.initialization import local_variables_initializer as local_variables
 from runnel.variables.initialization import variables_initializer as variables
@@ -39,6 +40,7 @@ __all__ = [
     "orthogonal",
     "random_normal",
     "random_uniform",
+    "tables_initializer",
     "truncated_normal",
     "uniform_unit_scaling",
     "variables",

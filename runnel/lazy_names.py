@@ -65,6 +65,7 @@ NAMES = {
         "TypeSpec",
     ),
     "runnel.data.optional": ("OptionalSpec",),
+    "runnel.dtypes": ("QUANTIZED_DTYPES",),
     "runnel.eager_function": ("py_function",),
     "runnel.logging": ("get_logger",),
     "runnel.ops.data.readers": (
@@ -216,6 +217,7 @@ NAMES = {
         "ifft2d",
         "ifft3d",
     ),
+    "runnel.ops.strings.fingerprint": ("fingerprint",),
     "runnel.runtime.explain.explain_placement": ("explain_placement",),
     "runnel.sessions": (
         "InteractiveSession",

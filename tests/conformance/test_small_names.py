@@ -22,6 +22,14 @@ PROGRAMS = {
         tf.histogram_fixed_width_bins([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5),
         tf.unravel_index([2, 5, 7], [3, 3]),
     ],
+    "fingerprints": lambda tf: [
+        tf.fingerprint(["a", "", "longer than sixteen bytes"]),
+        tf.fingerprint([["a", "b"], ["a", "b"], ["b", "a"]]),
+        tf.fingerprint(tf.zeros([0, 2], tf.string)),
+        tf.fingerprint(tf.reshape(tf.range(120), [2, 3, 20])),
+        tf.fingerprint([1.5, -2.0, 0.0]),
+        tf.fingerprint([True, False]),
+    ],
     "places": lambda tf: [
         tf.tensor_scatter_nd_update([1, 2, 3], [[0]], [9]),
         tf.tensor_scatter_nd_add([1, 2, 3], [[0], [0]], [9, 1]),
@@ -50,3 +58,14 @@ def test_means_of_segments():
 @pytest.mark.parametrize("repeats", [[0, 0], [2, 0], 0])
 def test_what_is_repeated_may_vanish(repeats):
     assert_same_fetches(lambda tf: tf.repeat(tf.constant([3, 4]), repeats))
+
+
+def test_quantized_types_and_initialized_tables_have_their_other_names():
+    import tensorflow.compat.v1 as tf
+
+    import runnel
+
+    assert {t.name for t in runnel.QUANTIZED_DTYPES} == {t.name for t in tf.QUANTIZED_DTYPES} - {
+        f"{t.name}_ref" for t in runnel.QUANTIZED_DTYPES
+    }
+    assert runnel.initializers.tables_initializer is runnel.tables_initializer

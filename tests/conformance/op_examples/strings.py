@@ -22,6 +22,7 @@ BUCKETS = 2**62 - 57
 PATHS = texts(b"/tmp/model", b"s3://bucket/model")
 
 EXAMPLES = {
+    "Fingerprint": [call(HASHED, b"farmhash64"), call(FLOATS, b"farmhash64")],
     "StringStrip": call(WORDS),
     "StringLower": [call(WORDS), call(WORDS, encoding="utf-8")],
     "StringUpper": [call(WORDS), call(WORDS, encoding="utf-8")],
