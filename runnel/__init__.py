@@ -101,12 +101,12 @@ from runnel.graph.graph import (
     reset_default_graph,
 )
 from runnel.graph.import_graph_def import import_graph_def
-from runnel.graph.indexed_slices import IndexedSlices
+from runnel.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.random_seed import get_seed, set_random_seed
 from runnel.graph.registry import OpDef, get_op_def, register_op, registered_ops
 from runnel.graph.registry import declare_families as _declare_families
-from runnel.graph.shapes import Dimension, TensorShape, dimension_value
+from runnel.graph.shapes import Dimension, TensorShape, dimension_at_index, dimension_value
 from runnel.graph.sparse_tensor import (
     SparseTensor,
     SparseTensorValue,
@@ -231,7 +231,15 @@ from runnel.ops.comparison import (
 )
 from runnel.ops.complex_numbers import angle, complex, conj, imag, real
 from runnel.ops.constants import constant, placeholder, placeholder_with_default
-from runnel.ops.control import group, identity, identity_n, no_op, stop_gradient, tuple  # noqa: A004
+from runnel.ops.control import (
+    group,
+    guarantee_const,
+    identity,
+    identity_n,
+    no_op,
+    stop_gradient,
+    tuple,  # noqa: A004
+)
 from runnel.ops.convolution.dilated_windows import required_space_to_batch_paddings
 from runnel.ops.cumulative import bincount, cumprod, cumsum
 from runnel.ops.diagonal import eye, matrix_diag, matrix_diag_part, matrix_set_diag

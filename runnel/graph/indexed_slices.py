@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from runnel.graph.dtypes import DType
+from runnel.graph.conversion import convert_to_tensor
+from runnel.graph.dtypes import DType, as_dtype
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.shapes import TensorShape
 
@@ -74,3 +75,21 @@ class IndexedSlicesValue(NamedTuple):
     values: Any
     indices: Any
     dense_shape: Any = None
+
+
+def convert_to_tensor_or_indexed_slices(
+    value: Any, dtype: Any = None, name: str | None = None
+) -> Tensor | IndexedSlices:
+    """``value`` as a tensor; :class:`IndexedSlices` stay what they are, and of ``dtype`` if given.
+
+    Example:
+        >>> tf.convert_to_tensor_or_indexed_slices([1.0, 2.0])
+    """
+    if not isinstance(value, IndexedSlices):
+        return convert_to_tensor(value, dtype, name=name)
+    if dtype is not None and not as_dtype(dtype).is_compatible_with(value.dtype):
+        raise ValueError(
+            f"IndexedSlices of {value.dtype.name} ({value.name!r}) cannot become ones of "
+            f"{as_dtype(dtype).name}; cast their values"
+        )
+    return value

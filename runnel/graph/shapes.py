@@ -378,6 +378,18 @@ class TensorShape:
         return TensorShape, (self._dims,)
 
 
+def dimension_at_index(shape: TensorShape, index: int) -> Dimension:
+    """The :class:`Dimension` at ``index``, which is unknown where the rank is.
+
+    Example:
+        >>> tf.dimension_at_index(tf.TensorShape([None, 3]), 1)
+        Dimension(3)
+    """
+    if not isinstance(shape, TensorShape):
+        raise TypeError(f"dimension_at_index takes a TensorShape, not {shape!r}")
+    return Dimension(None) if shape.dims is None else shape.dims[index]
+
+
 def as_shape(value: Any) -> TensorShape:
     """``value`` as a :class:`TensorShape`."""
     return value if isinstance(value, TensorShape) else TensorShape(value)

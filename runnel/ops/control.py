@@ -32,6 +32,8 @@ identity_op = _passes_on("Identity")
 stop_gradient_op = _passes_on("StopGradient", differentiable=False)
 prevent_gradient_op = _passes_on("PreventGradient", attrs=["T: type", "message: string = ''"])
 snapshot_op = _passes_on("Snapshot")
+# Only TensorFlow's compiler for TPUs makes use of the promise.
+guarantee_const_op = _passes_on("GuaranteeConst", stateful=True)
 
 
 @identity_op.gradient
@@ -114,6 +116,15 @@ def identity(input: Any, name: str | None = None) -> Any:  # noqa: A002
     if isinstance(input, IndexedSlices):
         return IndexedSlices(identity(input.values), identity(input.indices), input.dense_shape)
     return identity_op(input, name=name)
+
+
+def guarantee_const(input: Any, name: str | None = None) -> Tensor:  # noqa: A002
+    """``input``, of which the program promises that it never changes. There is no gradient.
+
+    Example:
+        >>> weights = tf.guarantee_const(tf.get_variable("weights", [3]))
+    """
+    return guarantee_const_op(input, name=name)
 
 
 def identity_n(input: list[Any], name: str | None = None) -> list[Tensor]:  # noqa: A002

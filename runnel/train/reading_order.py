@@ -26,7 +26,7 @@ _VIEWS = frozenset(
     + ("PadV2", "Reverse", "ReverseV2", "BroadcastTo", "AddN", "Sum", "Mean", "Max", "Min")
     + ("Print", "PrintV2", "PlaceholderWithDefault", "Snapshot", "Where", "Fill", "Switch")
     + ("Merge", "Enter", "Exit", "NextIteration", "RefIdentity", "RefSwitch", "RefMerge")
-    + ("RefEnter", "RefExit", "RefNextIteration", "RefSelect")
+    + ("RefEnter", "RefExit", "RefNextIteration", "RefSelect", "GuaranteeConst")
 )
 """Operations whose result may be the memory of what they take, in TensorFlow, and no copy of it."""
 

@@ -30,6 +30,7 @@ PROGRAMS = {
         tf.fingerprint([1.5, -2.0, 0.0]),
         tf.fingerprint([True, False]),
     ],
+    "constant": lambda tf: [tf.guarantee_const([1.0, 2.0]), tf.guarantee_const(b"text")],
     "places": lambda tf: [
         tf.tensor_scatter_nd_update([1, 2, 3], [[0]], [9]),
         tf.tensor_scatter_nd_add([1, 2, 3], [[0], [0]], [9, 1]),
@@ -69,3 +70,30 @@ def test_quantized_types_and_initialized_tables_have_their_other_names():
         f"{t.name}_ref" for t in runnel.QUANTIZED_DTYPES
     }
     assert runnel.initializers.tables_initializer is runnel.tables_initializer
+
+
+def test_dimensions_by_their_place():
+    import tensorflow.compat.v1 as reference
+
+    import runnel
+
+    for tf in runnel, reference:
+        known = tf.TensorShape([None, 3])
+        found = [tf.dimension_at_index(known, i).value for i in (0, 1, -1)]
+        assert [*found, tf.dimension_at_index(tf.TensorShape(None), 7).value] == [None, 3, 3, None]
+        with pytest.raises(IndexError):
+            tf.dimension_at_index(known, 2)
+
+
+def test_slices_stay_slices_and_lists_become_tensors():
+    import tensorflow.compat.v1 as reference
+
+    import runnel
+
+    for tf in runnel, reference:
+        with tf.Graph().as_default():
+            slices = tf.IndexedSlices(tf.constant([[1.0]]), tf.constant([3]))
+            assert tf.convert_to_tensor_or_indexed_slices(slices, tf.float32) is slices
+            assert tf.convert_to_tensor_or_indexed_slices([1], tf.float64).dtype == tf.float64
+            with pytest.raises(ValueError, match="float32"):
+                tf.convert_to_tensor_or_indexed_slices(slices, tf.int32)

@@ -17,11 +17,11 @@ EXAMPLES = {
         *("Erfc", "Exp", "Expm1", "Floor", "LeakyRelu", "Log1p", "Neg", "Relu", "Relu6", "Rint"),
         *("Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Square"),
         *("Tan", "Tanh", "Identity", "OnesLike", "ZerosLike", "Snapshot", "StopGradient"),
+        "GuaranteeConst",
         *("PreventGradient", "IsFinite", "IsInf", "IsNan", "Ndtri", "Erfinv", "BesselI0e"),
         *("BesselI1e", "CheckNumerics", "DeepCopy"),
     )
 }
-EXAMPLES |= {name: call(POSITIVE) for name in ("BesselI0e", "BesselI1e")}
 EXAMPLES |= {name: call(POSITIVE) for name in ("Digamma", "Inv", "Lgamma", "Log", "Reciprocal")}
 EXAMPLES |= {name: call(POSITIVE) for name in ("Rsqrt", "Sqrt")}
 EXAMPLES |= {
