@@ -20,7 +20,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "framework.dtypes": ("dtypes", ""),
     "framework.errors": ("errors",),
     "framework.errors_impl": ("errors",),
-    "framework.function": ("",),
+    "framework.function": ("python.defined_functions", ""),
     "framework.graph_io": ("io", "train"),
     "framework.graph_util": ("graph_util",),
     "framework.importer": ("",),
