@@ -73,6 +73,8 @@ NOT_EXCHANGED = {
     "DeserializeQueue": "checkpoints of TensorFlow's have no queues",
     "SerializeReader": "checkpoints of TensorFlow's have no readers",
     "DeserializeReader": "checkpoints of TensorFlow's have no readers",
+    "ShuffleAndRepeatDataset": "its order is that of TensorFlow 1.15; 2.21 has another",
+    "StatsAggregatorSummary": "TensorFlow 2.21 reads ahead, and counts what it has read",
     "WindowDataset": "its elements are datasets: only a function can take them",
     **dict.fromkeys(
         (

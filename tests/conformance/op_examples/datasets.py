@@ -247,6 +247,22 @@ def sql(op_type: str) -> Example:
 
 
 SIZE = np.int64(1 << 18)
+
+
+def aggregated(op_type: str) -> Example:
+    """Elements whose bytes are counted."""
+
+    def example(b: Builder) -> Steps:
+        aggregator = b.one("StatsAggregatorHandle", container="", shared_name="")
+        counted_numbers = b.one("BytesProducedStatsDataset", numbers(b), "bytes", **one())
+        made = b.one(
+            "SetStatsAggregatorDataset", counted_numbers, aggregator, "all", "counter", **one()
+        )
+        return iterated(b, made, 3, one())
+
+    return example
+
+
 EXAMPLES: dict[str, Any] = {
     "TensorDataset": tensors,
     "TensorSliceDataset": tensors,
@@ -276,6 +292,10 @@ EXAMPLES: dict[str, Any] = {
         of_numbers(number(3), number(5), number(7), count=7, reshuffle_each_iteration=False),
         of_numbers(number(20), number(5), number(7), count=7),
     ],
+    "LatencyStatsDataset": of_numbers("tag", count=7),
+    "BytesProducedStatsDataset": of_numbers("tag", count=7),
+    "StatsAggregatorHandle": aggregated,
+    "SetStatsAggregatorDataset": aggregated,
     "ParallelBatchDataset": of_numbers(
         number(3), number(1), False, attrs=one(INT64, [None]), deterministic=b"default"
     ),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from typing import Any
 
 import numpy as np
 import tensorflow.compat.v1 as reference
+from google.protobuf import descriptor_pb2
 
 from tests.conformance.exchange import Builder, Example, Inputs, Steps, call
 from tests.conformance.op_examples.files import new_folder
 
-FLOAT, STRING, INT64 = 1, 7, 9
+FLOAT, INT32, STRING, INT64 = 1, 3, 7, 9
 train = reference.train
 
 
@@ -196,6 +198,28 @@ def from_json(op_type: str) -> Example:
     return build
 
 
+def messages(op_type: str) -> Example:
+    """Messages of a type that the attribute describes: written, and read."""
+    field = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="p.proto", package="p", syntax="proto2")
+    kind = file.message_type.add(name="Pair")
+    for i, (name, of) in enumerate((("number", field.TYPE_INT32), ("text", field.TYPE_STRING))):
+        kind.field.add(name=name, number=i + 1, type=of, label=field.LABEL_REPEATED)
+    described = descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+    attrs: dict[str, Any] = {
+        "message_type": "p.Pair",
+        "field_names": ["number", "text"],
+        "descriptor_source": b"bytes://" + described,
+    }
+
+    def example(b: Builder) -> Steps:
+        values = Inputs([np.array([[5, -6], [7, 0]], np.int32), texts(b"a", b"b").reshape(2, 1)])
+        made = b.op("EncodeProto", np.array([[2, 1], [1, 0]], np.int32), values, **attrs)
+        return [made, b.op("DecodeProtoV2", made[0], output_types=[INT32, STRING], **attrs)]
+
+    return example
+
+
 EXAMPLES = {
     "ParseExample": whole,
     "ParseSingleExample": single,
@@ -219,6 +243,8 @@ EXAMPLES = {
         call(texts(b"some")),
     ],
     "DecodeJSONExample": from_json,
+    "EncodeProto": messages,
+    "DecodeProtoV2": messages,
     "SerializeTensor": [serialized(NUMBERS, FLOAT), serialized(texts(b"a", b"\xff"), STRING)],
     "ParseTensor": serialized(NUMBERS.reshape(2, 2), FLOAT),
     "ReadFile": files,

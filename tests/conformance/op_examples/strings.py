@@ -131,6 +131,7 @@ EXAMPLES |= {
         call(MIXED, input_encoding="UTF-8"),
         call(MIXED, input_encoding="UTF-8", replacement_char=63, replace_control_characters=True),
     ],
+    "UnicodeScript": call(np.array([ord("a"), ord("\u03b1"), ord("\u3042"), -1], np.int32)),
     "UnicodeEncode": [
         call(NUMBERS, np.array([0, 2, 2, 5], np.int64), output_encoding="UTF-8"),
         call(NUMBERS, np.array([0, 5], np.int64), output_encoding="UTF-16-BE", errors="ignore"),
