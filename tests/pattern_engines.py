@@ -20,12 +20,9 @@ def engine(request, monkeypatch):
     regular_expressions._engine.cache_clear()
 
 
-SCRIPTS = ["Greek", "Han", "Cyrillic"]
-"""Sets of characters that only google-re2 knows."""
-
 _PIECES = r"""
     a b ab k ä Γ ſ . \C [a-c] [^a] [äb] \d \w \W \s ^ $ \b \B \A \z \p{Lu} \PL \pC
-    \P{^Ll} [\pM\p{Nd}] \p{Greek} \P{Greek} \p{Han} [\p{Cyrillic}\p{Nd}] \x{e4} \07 \n
+    \P{^Ll} [\pM\p{Nd}] \p{L \E a{02} \p{Greek} \P{Greek} \p{Han} [\p{Cyrillic}\p{Nd}] \x{e4} \07 \n
     [\x{800}-\x{fffff}] [[:^alpha:]] [[:upper:]] [^\pL] \Qa*\E | (?i) (?s) (?m) (?U) (?-i)
 """.split()  # noqa: SIM905 (it is easier to read)
 EXPRESSIONS = st.recursive(

@@ -6,7 +6,8 @@ from hypothesis import example, given, settings
 import runnel as tf
 from runnel.ops.strings import linear_matching
 from runnel.ops.strings.re2_syntax import SyntaxFault
-from tests.pattern_engines import EXPRESSIONS, SCRIPTS, TEXTS_OF_BYTES
+from runnel.ops.strings.unicode_scripts import characters_of_script
+from tests.pattern_engines import EXPRESSIONS, TEXTS_OF_BYTES
 from tests.pattern_engines import engine as engine  # a fixture
 
 
@@ -100,6 +101,8 @@ REASONS = [
         "(?",
         "(?i",
     ),
+    *(r"\E", r"\Qa\E\E", r"\p{L", r"[\p{Greek", r"\p{}", r"\p{greek}", "{1001}", "*{2,1}", "{1}?"),
+    *("(?P<²>a)", "(?P<a\u200d>a)", "(?<=", "(?<!"),
     *("(?P<a>b", "(?P<>a)", "(?P<a", "(?P<a b>c)", "(?<a>b", "(?<!a)", "(?>a)", "(?#a)"),
 ]
 
@@ -114,6 +117,19 @@ def test_what_re2_refuses_is_refused_for_the_same_reason(pattern):
     with pytest.raises(SyntaxFault) as ours:
         linear_matching.Pattern(pattern.encode())
     assert str(ours.value) == theirs.value.args[0].decode()
+
+
+@pytest.mark.parametrize("script", ["Greek", "Thai", "Hebrew", "Georgian", "Old_Italic", "Lisu"])
+def test_scripts_have_re2_s_characters(script):
+    re2 = pytest.importorskip("re2")
+    text = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)])).encode()
+    theirs = re2.compile(rf"\p{{{script}}}+".encode())
+    ours = linear_matching.Pattern(rf"\p{{{script}}}+".encode())
+    begin, end = theirs.search(text).span()
+    assert ours.search(text, begin - 4).span() == (begin, end)
+    known = characters_of_script(script)
+    found = [match.group().decode() for match in theirs.finditer(text)]
+    assert [(ord(part[0]), ord(part[-1])) for part in found] == known
 
 
 def _outcome(compiled, refusal, pattern, texts):
@@ -131,7 +147,7 @@ def _outcome(compiled, refusal, pattern, texts):
 
 
 @settings(max_examples=300, deadline=None)
-@given(EXPRESSIONS.filter(lambda it: not any(script in it for script in SCRIPTS)), TEXTS_OF_BYTES)
+@given(EXPRESSIONS, TEXTS_OF_BYTES)
 @example("(?i)[^k]", "k\u212aK".encode())
 @example("[^a]*", b"\xe0\x80\x80\xf4\x90\x80\x80\xed\xa0\x80\xff")
 @example("(|a)*(a|ab)(c|bcd)?", b"abcd")

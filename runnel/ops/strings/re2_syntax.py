@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from unicodedata import category
 
+from runnel.ops.strings.unicode_scripts import characters_of_script
 from runnel.ops.strings.unicode_sets import (
     Ranges,
     category_ranges,
@@ -46,8 +48,12 @@ _ASSERTIONS = {"A": "begin", "z": "end", "b": "boundary", "B": "no boundary"}
 
 _FLAGS = re.compile(r"\(\?(?P<on>[imsU]*)(?:-(?P<off>[imsU]+))?(?P<end>[:)])")
 _NO_FLAGS = re.compile(r"\(\?[imsU]*(?:-[imsU]*)?(?:<[=!]|.)?", re.DOTALL)
-_NAME = re.compile(r"\(\?(?:P<|<(?![=!]))(?P<name>[^>]*)(?P<end>>?)")
-_REPEAT = re.compile(r"(?P<mark>[*+?])|\{(?P<least>\d+)(?P<range>,(?P<most>\d*))?\}", re.ASCII)
+_NAME = re.compile(r"\(\?(?:P<|<(?![=!].))(?P<name>[^>]*)(?P<end>>?)", re.DOTALL)
+_IN_NAMES = frozenset("Lu Ll Lt Lm Lo Nl Mn Mc Nd Pc".split())  # noqa: SIM905 (easier to read)
+_NUMBER = r"0|[1-9]\d*"  # with zeros before it, it is text
+_REPEAT = re.compile(
+    rf"(?P<mark>[*+?])|\{{(?P<least>{_NUMBER})(?P<range>,(?P<most>{_NUMBER})?)?\}}", re.ASCII
+)
 _HEX = re.compile(r"\\x(?:\{(?P<long>[0-9A-Fa-f]+)\}|(?P<short>[0-9A-Fa-f]{2}))")
 _NO_HEX = re.compile(r"\\x\{?[0-9A-Fa-f]*")
 _OCTAL = re.compile(r"\\(?:0[0-7]{0,2}|[1-7][0-7]{1,2})")
@@ -201,19 +207,21 @@ class _Parser:
 
     def _repeat(self, found: re.Match[str]) -> None:
         parts = self._open[-1].parts
-        if not parts:
-            raise SyntaxFault(f"no argument for repetition operator: {found.group()}")
         begin, self._place = found.span()
         is_lazy = self._starts("?")
         self._place += is_lazy
+        shown = self._pattern[begin : self._place]
         last, self._repetition = self._repetition, (begin, self._place)
         if last[1] == begin:
-            shown = self._pattern[last[0] : self._place]
-            raise SyntaxFault(f"bad repetition operator: {shown}")
+            raise SyntaxFault(f"bad repetition operator: {self._pattern[last[0] : begin]}{shown}")
         least, most = _numbers(found)
+        if max(least, most or 0) > LARGEST_REPETITION or (most is not None and most < least):
+            raise SyntaxFault(f"invalid repetition size: {shown}")
+        if not parts:
+            raise SyntaxFault(f"no argument for repetition operator: {shown}")
         node = Repeated(parts.pop(), least, most, is_lazy != ("U" in self._flags))
-        if _times(node) > LARGEST_REPETITION or (most is not None and most < least):
-            raise SyntaxFault(f"invalid repetition size: {found.group()}")
+        if _times(node) > LARGEST_REPETITION:
+            raise SyntaxFault(f"invalid repetition size: {shown}")
         parts.append(node)
 
     def _begin_group(self) -> None:
@@ -221,7 +229,11 @@ class _Parser:
         if not self._starts("(?"):
             number = self._groups = self._groups + 1
         elif found := _NAME.match(self._pattern, self._place):
-            if not found["end"] or not re.fullmatch(r"\w+", found["name"]):
+            if not (
+                found["end"]
+                and found["name"]
+                and _IN_NAMES.issuperset(map(category, found["name"]))
+            ):
                 raise SyntaxFault(f"invalid named capture group: {found.group()}")
             number = self._groups = self._groups + 1
             length = len(found.group())
@@ -243,9 +255,7 @@ class _Parser:
 
     def _escape(self) -> None:
         kind = self._pattern[self._place + 1 : self._place + 2]
-        if kind == "E":
-            self._place += 2
-        elif kind == "C":
+        if kind == "C":
             self._put(AnyByte(), 2)
         elif kind in _ASSERTIONS:
             self._put(Assertion(_ASSERTIONS[kind]), 2)
@@ -267,13 +277,11 @@ class _Parser:
         if self._pattern[begin + 2 : end] == "{":
             end = (self._pattern.find("}", begin) + 1) or len(self._pattern)
         shown = self._pattern[begin:end]
-        name = shown[2:].removeprefix("{").removesuffix("}")
-        found = category_ranges(name.removeprefix("^")) if name.strip("^") else None
+        is_closed = shown[2:3] != "{" or shown[-1] == "}"
+        name = shown[2:].removeprefix("{").removesuffix("}") if is_closed else ""
+        found = _named_set(name.removeprefix("^"))
         if found is None:
-            raise SyntaxFault(
-                f"invalid character class range: {shown} (general categories like Lu and L are "
-                "there; scripts need the package google-re2)"
-            )
+            raise SyntaxFault(f"invalid character class range: {shown}")
         self._place = end
         return self._in_case(found, (kind == "P") != name.startswith("^"))
 
@@ -337,6 +345,14 @@ class _Parser:
             shown = self._pattern[begin : self._place]
             raise SyntaxFault(f"invalid character class range: {shown}")
         return self._in_case(((low, high),))
+
+
+def _named_set(name: str) -> Ranges | None:
+    """The characters of a general category or a script."""
+    if not name:
+        return None
+    script = characters_of_script(name)
+    return category_ranges(name) if script is None else joined(script)
 
 
 def _numbers(found: re.Match[str]) -> tuple[int, int | None]:

@@ -1,4 +1,4 @@
-"""``UnicodeScript``: which script a character is written in."""
+"""``UnicodeScript``: which script a character is written in; the characters of a script."""
 
 from __future__ import annotations
 
@@ -31,6 +31,29 @@ def _ranges() -> tuple[np.ndarray, np.ndarray]:
     firsts = [np.iinfo(np.int32).min, *(int(first, 16) for first, _, _ in pairs), _END]
     scripts = [_NO_CHARACTER, *(int(script) for _, _, script in pairs), _NO_CHARACTER]
     return np.array(firsts, np.int64), np.array(scripts, np.int32)
+
+
+@cache
+def _numbers() -> dict[str, int]:
+    from runnel.ops.strings.unicode_script_names import NAMES
+
+    pairs = [pair.partition(":") for pair in NAMES.split()]
+    return {name: int(number) for name, _, number in pairs}
+
+
+def characters_of_script(name: str) -> list[tuple[int, int]] | None:
+    """The characters of a script, as ranges; None for what is no name of one.
+
+    Example:
+        >>> characters_of_script("Thai")
+        [(3585, 3642), (3648, 3675)]
+    """
+    number = _numbers().get(name)
+    if number is None:
+        return None
+    firsts, scripts = _ranges()
+    found = np.flatnonzero(scripts == number)
+    return list(zip(firsts[found].tolist(), (firsts[found + 1] - 1).tolist(), strict=True))
 
 
 @script_op.kernel
