@@ -213,6 +213,59 @@ def test_who_gives_up_waiting_for_a_slow_reader_is_let_go_and_sends_nothing(side
     assert numbers == [*range(150), 151]
 
 
+def test_what_is_given_up_leaves_its_shared_memory_to_others():
+    one, other = [Side(sock) for sock in socket.socketpair()]
+    may_read = threading.Event()
+    may_read.set()
+
+    def receive(connection: Any, message: Message, values: list[Any]) -> None:
+        other.messages.put((message, values))
+        assert may_read.wait(60)
+
+    other.connection._receive = receive
+    blocks = one.connection._sent_blocks
+    if blocks is None:
+        pytest.skip("there is no shared memory here")
+    try:
+        one.connection.start()
+        other.connection.start()
+        shared, value = np.arange(1 << 18), np.zeros(10_000)
+        one.connection.send(bundle(1), [shared])
+        one.connection.send(bundle(0))
+        for count in (1, 0):  # who reads has let go of the first when it reads the second
+            assert other.messages.get(timeout=60)[0] == bundle(count)
+        other.connection.send(bundle(0))  # tells of what is free
+        one.messages.get(timeout=60)
+        may_read.clear()
+        for number in range(150):  # 12 MB, nobody reads
+            one.connection.send(bundle(1, number), [value], wait=False)
+        sent = one.connection.sent_bytes
+        enough = tf.errors.CancelledError(None, None, "it was enough")
+        for _ in range(3):
+            with pytest.raises(tf.errors.CancelledError, match="it was enough"):
+                one.connection.send(bundle(1, 150), [shared], given_up=lambda: enough)
+        assert len(blocks._blocks) == 1 and one.connection._unread_bytes == 0
+        assert one.connection.sent_bytes == sent
+        may_read.set()
+        one.connection.send(bundle(1, 151), [shared])
+        found = [other.messages.get(timeout=60) for _ in range(151)]
+        assert [message.number for message, _ in found] == [*range(150), 151]
+        np.testing.assert_array_equal(found[-1][1][0], shared)
+        assert len(blocks._blocks) == 1
+    finally:
+        may_read.set()
+        one.close()
+        other.close()
+
+
+def test_a_connection_that_has_ended_keeps_nothing_that_waited(sides):
+    one, _ = sides
+    for number in range(150):  # 12 MB, nobody reads
+        one.connection.send(bundle(1, number), [np.zeros(10_000)], wait=False)
+    one.close()
+    assert not one.connection._waiting
+
+
 def test_a_reader_that_has_stopped_is_not_given_all_of_the_shared_memory():
     one, other = [Side(sock) for sock in socket.socketpair()]
     try:

@@ -85,6 +85,8 @@ class _Unwritten:
     files: Files
     freed: Sequence[int] = ()
     """The blocks that it gives back, while nothing of it has been written."""
+    blocks: Sequence[int] = ()
+    """The blocks that its values are in."""
     end: int = 0
     """Where it ends among the bytes of the stream."""
     size: int = 0
@@ -168,6 +170,7 @@ class Connection:
         kind, packed = pack(message)
         head = [packed]
         contents, shared = [], 0
+        blocks: list[int] = []
         new: Files = deque()
         # All are described first: where one has no bytes, no block is filled for another.
         described = [wire.describe(value) for value in values]
@@ -185,6 +188,7 @@ class Connection:
             else:
                 description = wire.in_block(description, block.number)
                 shared += len(content)
+                blocks.append(block.number)
                 file = block.take_file()
                 if file is not None:
                     new.append(file)
@@ -202,7 +206,8 @@ class Connection:
             if shared:
                 self._unread.append((self._stream_bytes, shared))
                 self._unread_bytes += shared
-            self._write(buffers, new, freed, wait, given_up)
+            left = _Unwritten(buffers, new, freed, blocks, self._stream_bytes)
+            self._write(left, wait, given_up)
 
     def _may_share(self) -> bool:
         """Whether values may go through shared memory, which a reader that has stopped can fill.
@@ -231,18 +236,11 @@ class Connection:
         if self._sent_blocks is not None:
             self._sent_blocks.give_back_idle(now)
 
-    def _write(
-        self,
-        buffers: Buffers,
-        files: Files,
-        freed: Sequence[int],
-        wait: bool,
-        given_up: GivenUp | None,
-    ) -> None:
+    def _write(self, left: _Unwritten, wait: bool, given_up: GivenUp | None) -> None:
         try:
             if not self._waiting:
-                self._stream.send(buffers, files, wait=False)
-                if not buffers and not getattr(self._stream, "has_unsent", False):
+                self._stream.send(left.buffers, left.files, wait=False)
+                if not left.buffers and not getattr(self._stream, "has_unsent", False):
                     return
         except OSError as error:
             if not self._is_started:
@@ -250,12 +248,12 @@ class Connection:
             self._end_writing(error)
             raise self.error from error  # type: ignore[misc]
         except BaseException:  # interrupted: the other side must see whole messages
-            self._write_later(_Unwritten(deque(map(bytes, buffers)), files))
+            left.buffers = deque(map(bytes, left.buffers))
+            self._write_later(left)
             raise
         if not wait:  # the arrays may change when the caller has gone on
-            buffers = deque(map(bytes, buffers))
+            left.buffers = deque(map(bytes, left.buffers))
         is_whole = bool(self._waiting)
-        left = _Unwritten(buffers, files, freed, self._stream_bytes)
         self._write_later(left)
         while wait and not left.is_written:
             if self.error is not None:
@@ -278,12 +276,18 @@ class Connection:
         self._waiting.remove(left)
         self._count(-left.size)
         self._received_blocks.freed.extend(left.freed)
-        self.sent_bytes -= left.size
+        if self._sent_blocks is not None:
+            self._sent_blocks.freed(left.blocks)
         self._stream_bytes -= left.size
         for other in self._waiting:
             other.end -= left.size if other.end > left.end else 0
+        shared = sum(size for end, size in self._unread if end == left.end)
+        self._unread_bytes -= shared
+        self.sent_bytes -= left.size + shared
         self._unread = deque(
-            (end - left.size if end > left.end else end, size) for end, size in self._unread
+            (end - left.size if end > left.end else end, size)
+            for end, size in self._unread
+            if end != left.end
         )
 
     def _write_later(self, left: _Unwritten) -> None:
@@ -313,9 +317,9 @@ class Connection:
                 self._end_writing(error)
                 return
             with self._writing:
-                self._waiting.popleft()
                 left.is_written = True
-                if self.error is None:  # who ends the connection counts all that is left
+                if self.error is None:  # else who ends the connection forgets all that is left
+                    self._waiting.popleft()
                     self._count(-left.size)
                 self._may_write.notify_all()
             del left  # nothing of it is kept while this waits
@@ -505,6 +509,7 @@ class Connection:
             self._sent_blocks.close()
         # Whoever holds the lock is about to get an error from the stream.
         with self._may_write:
+            self._waiting.clear()  # sessions may know the connection for long
             self._count(-self._waiting_bytes)
             self._may_write.notify_all()
         self._lost(self, ended)
