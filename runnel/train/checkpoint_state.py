@@ -25,6 +25,10 @@ def _text(path: Any) -> str:
     return os.fsdecode(os.fspath(path))
 
 
+def _relative(path: str, folder: str) -> str:
+    return os.path.relpath(path, folder) if os.path.isabs(path) else path
+
+
 def _state_file(folder: str, latest_filename: str | None) -> Path:
     return Path(folder) / (latest_filename or "checkpoint")
 
@@ -76,26 +80,17 @@ def update_checkpoint_state(
     """Writes the file ``checkpoint`` of ``save_dir``: whole, or the old one stays."""
     folder = _text(save_dir)
     path = _state_file(folder, latest_filename)
-    paths = list(all_model_checkpoint_paths or ())
+    state = generate_checkpoint_state_proto(
+        folder,
+        model_checkpoint_path,
+        all_model_checkpoint_paths,
+        all_model_checkpoint_timestamps,
+        last_preserved_timestamp,
+    )
     if save_relative_paths:
-        paths = [os.path.relpath(p, folder) if os.path.isabs(p) else p for p in paths]
-        if os.path.isabs(model_checkpoint_path):
-            model_checkpoint_path = os.path.relpath(model_checkpoint_path, folder)
-        state = message("CheckpointState")(
-            model_checkpoint_path=model_checkpoint_path,
-            all_model_checkpoint_paths=paths or [model_checkpoint_path],
-            all_model_checkpoint_timestamps=all_model_checkpoint_timestamps or (),
-        )
-        if last_preserved_timestamp is not None:
-            state.last_preserved_timestamp = last_preserved_timestamp
-    else:
-        state = generate_checkpoint_state_proto(
-            folder,
-            model_checkpoint_path,
-            paths,
-            all_model_checkpoint_timestamps,
-            last_preserved_timestamp,
-        )
+        state.model_checkpoint_path = _relative(state.model_checkpoint_path, folder)
+        paths = [_relative(p, folder) for p in state.all_model_checkpoint_paths]
+        state.all_model_checkpoint_paths[:] = paths
     if str(path) == model_checkpoint_path:
         raise RuntimeError(
             f"The checkpoint {model_checkpoint_path!r} has the name of the file that tells which "

@@ -49,6 +49,16 @@ def test_training_goes_on_where_it_ended(tmp_path):
     assert made.get_variable_names() == ["b", "global_step", "w"]
 
 
+def test_a_folder_may_be_relative(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = estimator("model")
+    made.train(all_rows(None), steps=5)
+    require_weights(made, 5)
+    estimator("model").train(all_rows(None), steps=3)
+    require_weights(made, 8)
+    assert made.evaluate(all_rows(batch_size=10))["global_step"] == 8
+
+
 def test_evaluation_gives_the_metrics_of_a_checkpoint(tmp_path):
     made = estimator(tmp_path, save_checkpoints_steps=5)
     made.train(all_rows(None), steps=10)

@@ -147,6 +147,42 @@ def test_relative_paths_let_a_folder_be_moved(tmp_path):
         saver.restore(sess, found)
 
 
+@pytest.mark.parametrize("relative_paths", [False, True])
+@pytest.mark.parametrize("folder", ["m", "m/n", "./m", "m/../k", "absolute"])
+def test_the_latest_checkpoint_is_found_wherever_its_folder_is(
+    tmp_path, monkeypatch, folder, relative_paths
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m" / "n").mkdir(parents=True)
+    folder = str(tmp_path / "m") if folder == "absolute" else folder
+    v = tf.Variable(1.0)
+    saver = tf.train.Saver(save_relative_paths=relative_paths)
+    with tf.Session() as sess:
+        sess.run(v.initializer)
+        for step in range(2):
+            saver.save(sess, f"{folder}/model", global_step=step)
+    assert tf.train.latest_checkpoint(folder) == f"{folder}/model-1"
+    state = tf.train.get_checkpoint_state(folder)
+    assert state.all_model_checkpoint_paths == [f"{folder}/model-0", f"{folder}/model-1"]
+    with tf.Session() as sess:
+        saver.restore(sess, tf.train.latest_checkpoint(folder))
+
+
+@pytest.mark.parametrize("relative_paths", [False, True])
+def test_the_state_of_a_relative_folder_takes_paths_of_both_kinds(
+    tmp_path, monkeypatch, relative_paths
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m").mkdir()
+    paths = ["m/model-0", str(tmp_path / "m" / "model-1")]
+    tf.train.update_checkpoint_state("m", paths[-1], paths, save_relative_paths=relative_paths)
+    found = tf.train.get_checkpoint_state("m")
+    assert found.all_model_checkpoint_paths[0] == "m/model-0"
+    assert Path(found.model_checkpoint_path) == (
+        Path("m/model-1") if relative_paths else tmp_path / "m" / "model-1"
+    )
+
+
 def test_the_step_may_be_a_variable(tmp_path):
     step = tf.train.get_or_create_global_step()
     saver = tf.train.Saver(pad_step_number=True)
