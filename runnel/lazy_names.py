@@ -52,6 +52,7 @@ NAMESPACES = (
     "summary",
     "test",
     "timeline",
+    "tpu",
     "train",
 )
 

@@ -72,6 +72,7 @@ NAMESPACES = [
     "estimator",
     "estimator.export",
     "estimator.inputs",
+    "estimator.tpu",
     "feature_column",
     "graph_util",
     "image",
@@ -120,6 +121,7 @@ NAMESPACES = [
     "summary",
     "test",
     "timeline",
+    "tpu",
     "train",
     "version",
 ]

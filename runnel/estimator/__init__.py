@@ -1,6 +1,6 @@
 """``tf.estimator``: models as functions, trained, evaluated and exported."""
 
-from runnel.estimator import export, inputs
+from runnel.estimator import export, inputs, tpu
 from runnel.estimator.canned.estimators import (
     DNNClassifier,
     DNNLinearCombinedClassifier,
@@ -75,6 +75,7 @@ __all__ = [
     "WarmStartSettings",
     "export",
     "inputs",
+    "tpu",
     "train_and_evaluate",
 ]
 

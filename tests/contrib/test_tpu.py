@@ -96,3 +96,24 @@ def test_what_needs_a_tpu_is_refused(tmp_path):
         tf.contrib.tpu.RunConfig(master="grpc://somewhere:1")
     with tf.Graph().as_default(), pytest.raises(TypeError, match="eval_metrics should be a tuple"):
         tf.contrib.tpu.TPUEstimatorSpec("eval", loss=tf.constant(1.0), eval_metrics=tf.metrics.mean)
+
+
+def test_the_names_are_the_public_ones():
+    for name in ("InputPipelineConfig", "RunConfig", "TPUConfig", "TPUEstimator"):
+        assert getattr(tf.estimator.tpu, name) is getattr(tf.contrib.tpu, name)
+    assert tf.tpu.CrossShardOptimizer is tf.contrib.tpu.CrossShardOptimizer
+    assert tf.compat.v1.estimator.tpu.TPUEstimatorSpec is tf.contrib.tpu.TPUEstimatorSpec
+
+
+def test_variables_of_bfloat16_are_stored_as_float32():
+    with tf.tpu.bfloat16_scope():
+        half = tf.get_variable("half", [2], tf.bfloat16, tf.constant_initializer(1.0 / 3.0))
+        whole = tf.get_variable("whole", [2], tf.float32, tf.constant_initializer(1.0 / 3.0))
+    assert (half.dtype, whole.dtype.base_dtype) == (tf.bfloat16, tf.float32)
+    assert [v.op.name for v in tf.global_variables()] == ["half", "whole"]
+    assert {v.dtype.base_dtype for v in tf.global_variables()} == {tf.float32}
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        # bfloat16 keeps 8 bits: 1/3 is 171/512 in it.
+        np.testing.assert_array_equal(sess.run(tf.cast(half, tf.float32)), [171 / 512] * 2)
+        np.testing.assert_array_equal(sess.run(whole), [np.float32(1 / 3)] * 2)
