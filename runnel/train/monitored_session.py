@@ -73,7 +73,8 @@ class _MonitoredSession:
     def _create(self) -> None:
         while True:
             try:
-                self._sess = self._running = self._creator.create_session()
+                with self._termination.leaving_at_once():
+                    self._sess = self._running = self._creator.create_session()
                 self._coord = Coordinator(clean_stop_exception_types=(errors.OutOfRangeError,))
                 start_queue_runners(self._sess, self._coord)
                 for hook in self._hooks:
@@ -88,7 +89,8 @@ class _MonitoredSession:
                 logger.info("A session was lost while it began; another one is made: %s", error)
                 with contextlib.suppress(*_LOST):
                     self._leave()
-                threading.Event().wait(_PAUSE_SECONDS)  # for who is not there yet
+                with self._termination.leaving_at_once():
+                    threading.Event().wait(_PAUSE_SECONDS)  # for who is not there yet
 
     def _leave(self) -> None:
         """Stops the threads of the session, and closes it."""
@@ -207,18 +209,14 @@ class _MonitoredSession:
         self._close(call_end=True)
 
     def _close(self, call_end: bool) -> None:
-        if self._sess is None:
-            return
-        try:
-            if call_end:
-                for hook in self._hooks:
-                    hook.end(self._sess)
-        finally:
-            self._stop = True
+        with self._signals:
             try:
-                self._leave()
+                if call_end and self._sess is not None:
+                    for hook in self._hooks:
+                        hook.end(self._sess)
             finally:
-                self._signals.close()
+                self._stop = True
+                self._leave()
 
 
 def _add_feeds(feeds: dict[Any, Any], more: Any, hook: SessionRunHook) -> None:

@@ -149,7 +149,7 @@ class Supervisor:
             sess = self.prepare_or_wait_for_session(
                 master, config, start_standard_services=start_standard_services
             )
-            with Termination(self.request_stop) as termination:
+            with Termination(self._stop_soon) as termination:
                 self._termination = termination
                 try:
                     with termination.watching(sess):
@@ -313,6 +313,10 @@ class Supervisor:
     def request_stop(self, ex: Any = None) -> None:
         """Asks the threads to stop; ``ex`` is why."""
         self.coord.request_stop(ex)
+
+    def _stop_soon(self) -> None:
+        """Asks for a stop from a thread of its own: who is interrupted may hold a lock for that."""
+        threading.Thread(target=self.request_stop, name="runnel-stop", daemon=True).start()
 
     def should_stop(self) -> bool:
         """True when the loop of steps should end."""

@@ -27,8 +27,11 @@ class Termination:
     """
 
     def __init__(self, stop: Callable[[], None]) -> None:
+        """``stop`` runs amid whatever the main thread does: it must take no lock."""
         self._stop = stop
         self._session: Any = None
+        self._leaves_at_once: int | None = None
+        """The thread that does nothing that would have to be saved."""
         self._installed = False
         self.told = False
         """True once there was a SIGTERM."""
@@ -61,13 +64,26 @@ class Termination:
         if calm is not None:
             calm(threading.get_ident())
 
+    @contextlib.contextmanager
+    def leaving_at_once(self) -> Iterator[None]:
+        """Within, SIGTERM raises the end of the input: there is no session, so nothing to save."""
+        self._leaves_at_once = threading.get_ident()
+        try:
+            self.require_untold()
+            yield
+        finally:
+            self._leaves_at_once = None
+
     def _handle(self, *_: Any) -> None:
-        logger.warning("SIGTERM: the session ends after this step")
         self.told = True
         self._stop()
         interrupt = getattr(self._session, "_interrupt_steps_of", None)
         if interrupt is not None:
             interrupt(threading.get_ident(), "SIGTERM asks the program to leave")
+        with contextlib.suppress(RuntimeError):  # the main thread may be amid writing to stderr
+            logger.warning("SIGTERM: the session ends after this step")
+        if self._leaves_at_once == threading.get_ident():
+            self.require_untold()
 
     def require_untold(self) -> None:
         """The end of the input, once there was a SIGTERM: no step begins any more."""

@@ -5,10 +5,18 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
 import runnel as tf
+
+
+@pytest.fixture(autouse=True)
+def writers_are_closed():
+    yield
+    tf.summary.FileWriterCache.clear()
+
 
 BEGIN = """
 import os, signal, sys, threading
@@ -124,8 +132,8 @@ def told(tmp_path, program, number, sign):
     return [*seen, *output.split()], process.returncode, error
 
 
-def saved_step(tmp_path):
-    latest = tf.train.latest_checkpoint(tmp_path / "model")
+def saved_step(tmp_path, folder="model"):
+    latest = tf.train.latest_checkpoint(tmp_path / folder)
     assert latest is not None
     value = int(tf.train.load_variable(latest, "global_step"))
     assert latest.endswith(f"-{value}")
@@ -154,6 +162,55 @@ def test_sigterm_wakes_a_job_that_waits_for_input(tmp_path, kind, source):
     _, status, error = told(tmp_path, program, signal.SIGTERM, "waiting")
     assert status == 0, error
     assert saved_step(tmp_path) == 3
+
+
+class Lost(tf.train.SessionRunHook):
+    """Every step finds that a task is gone."""
+
+    def before_run(self, run_context):
+        raise tf.errors.AbortedError(None, None, "the task is gone")
+
+
+def loses_its_session(folder, again):
+    """A job that saves, and whose first session is lost; ``again()`` is asked for the next."""
+    step = tf.train.get_or_create_global_step()
+    makers = iter([tf.train.ChiefSessionCreator().create_session, again])
+    creator = tf.train.SessionCreator()
+    creator.create_session = lambda: next(makers)()
+    saves = tf.train.CheckpointSaverHook(str(folder), save_secs=600, saver=tf.train.Saver())
+    with tf.train.MonitoredSession(creator, [saves, Lost()]) as sess:
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+        while not sess.should_stop():
+            sess.run(step)
+
+
+def test_a_job_that_waits_for_another_session_leaves_at_once(tmp_path):
+    def told():
+        os.kill(os.getpid(), signal.SIGTERM)
+        pytest.fail(f"it waits on: {threading.Event().wait(60)}")
+
+    loses_its_session(tmp_path, again=told)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_sigterm_ends_a_program_again_that_got_no_other_session(tmp_path):
+    def fails():
+        raise ValueError("there is no such task")
+
+    with pytest.raises(ValueError, match="no such task"):
+        loses_its_session(tmp_path, again=fails)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+@pytest.mark.timeout(120)
+def test_sigterm_may_come_while_the_coordinator_is_busy(tmp_path):
+    tf.train.get_or_create_global_step()
+    supervisor = tf.train.Supervisor(logdir=str(tmp_path))
+    with supervisor.managed_session():
+        with supervisor.coord._lock, supervisor.coord._stop._cond:
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert supervisor.coord.wait_for_stop(60)
+    assert saved_step(tmp_path, "") == 0
 
 
 def test_what_saves_nothing_is_cut_off(tmp_path):
