@@ -111,3 +111,26 @@ def test_variables_go_to_the_device_that_a_scope_names():
         "/job:ps/task:1/device:CPU:0",
         "/job:ps/task:0/device:CPU:0",
     ]
+
+
+def test_variables_without_a_device_of_their_own_are_where_the_scopes_around_them_say():
+    """TensorFlow: only ``tf.device(None)`` ends the scopes outside; no device is not None."""
+    chooser = framework.VariableDeviceChooser(num_tasks=2)
+    with tf.device(chooser):
+        made = [
+            framework.variable("a", [2]),
+            framework.model_variable("b", [2]),
+            framework.local_variable(0.0, name="c"),
+            tf.get_variable("d", [2]),
+        ]
+    assert [variable.device[:12] for variable in made] == ["/job:ps/task"] * 4
+    with tf.device("/job:ps"):
+        assert framework.variable("e", [2], device="/task:3").device == "/job:ps/task:3"
+    with tf.device("/job:worker/task:1"), framework.arg_scope([framework.variable], device=None):
+        assert framework.variable("f", [2]).device == "/job:worker/task:1"
+
+
+def test_the_key_of_a_function_in_scopes_is_where_programs_look_for_it():
+    with framework.arg_scope([scaled], factor=2) as scope:
+        assert scope[scaled._key_op]["factor"] == 2
+    assert framework.arg_scope_func_key(scaled) == scaled._key_op

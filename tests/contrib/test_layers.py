@@ -45,6 +45,7 @@ def test_regularizers():
     with tf.Session() as sess:
         for regularizer, expected in [
             (layers.l1_regularizer(0.5), 5.0),
+            (layers.l1_regularizer(1.5), 15.0),
             (layers.l2_regularizer(0.5), 7.5),
             (layers.l1_l2_regularizer(1.0, 2.0), 40.0),
             (layers.sum_regularizer([layers.l1_regularizer(0.5), None]), 5.0),
@@ -52,8 +53,11 @@ def test_regularizers():
             assert sess.run(regularizer(tf.constant(w))) == expected
     assert layers.l2_regularizer(0.0)(tf.constant(w)) is None
     assert layers.sum_regularizer([]) is None
-    with pytest.raises(ValueError, match="cannot be an integer"):
-        layers.l2_regularizer(1)
+    for make in (layers.l1_regularizer, layers.l2_regularizer):
+        with pytest.raises(ValueError, match="cannot be an integer"):
+            make(1)
+        with pytest.raises(ValueError, match="less than 0"):
+            make(-1.0)
 
 
 def test_regularization_losses_are_collected_once_for_shared_variables():

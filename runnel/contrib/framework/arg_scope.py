@@ -27,12 +27,12 @@ _in_force = _ScopesInForce()
 
 def arg_scope_func_key(op: Any) -> str:
     """The key of a function in scopes."""
-    return str(getattr(op, "_arg_scope_key", str(op)))
+    return str(getattr(op, "_key_op", str(op)))
 
 
 def has_arg_scope(func: Any) -> bool:
     """True for a function that :func:`add_arg_scope` has decorated."""
-    return hasattr(func, "_arg_scope_key")
+    return hasattr(func, "_key_op")
 
 
 def current_arg_scope() -> ArgScope:
@@ -101,7 +101,7 @@ def add_arg_scope(func: F) -> F:
     parameters = inspect.signature(func).parameters.values()
     positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
     marked: Any = with_defaults
-    marked._arg_scope_key = key
+    marked._key_op = key
     marked._arg_scope_arguments = [p.name for p in parameters if p.default is not p.empty]
     return marked
 

@@ -44,7 +44,8 @@ def variable(
     """``tf.get_variable``, on ``device``, whose arguments an ``arg_scope`` can set."""
     wanted = list(dict.fromkeys([*(collections or ()), GraphKeys.GLOBAL_VARIABLES]))
     make = get_variable if custom_getter is None else custom_getter
-    with device_scope(device):
+    # Without a device, those of the scopes around it stay: `tf.device(None)` would end them.
+    with device_scope(device or ""):
         return make(
             name,
             shape=shape,

@@ -17,15 +17,12 @@ from runnel.ops.reduce_functions import reduce_sum
 Regularizer = Callable[..., Any]
 
 
-def _checked(scale: Any, at_most: float | None = None) -> Any:
+def _checked(scale: Any) -> Any:
     """``scale`` as a number that is not negative."""
     if isinstance(scale, numbers.Integral):
         raise ValueError(f"scale cannot be an integer: {scale}")
-    if isinstance(scale, numbers.Real):
-        if float(scale) < 0.0:
-            raise ValueError(f"Setting a scale less than 0 on a regularizer: {scale}")
-        if at_most is not None and float(scale) >= at_most:
-            raise ValueError(f"Setting a scale greater than or equal to 1: {scale}")
+    if isinstance(scale, numbers.Real) and float(scale) < 0.0:
+        raise ValueError(f"Setting a scale less than 0 on a regularizer: {scale}")
     return scale
 
 
@@ -46,7 +43,7 @@ def _scaled(
 
 def l1_regularizer(scale: float, scope: str | None = None) -> Regularizer:
     """``scale`` times the sum of the absolute values."""
-    return _scaled(_checked(scale, 1.0), lambda w: reduce_sum(abs_(w)), "l1_regularizer", scope)
+    return _scaled(_checked(scale), lambda w: reduce_sum(abs_(w)), "l1_regularizer", scope)
 
 
 def l2_regularizer(scale: float, scope: str | None = None) -> Regularizer:
@@ -62,9 +59,8 @@ def l1_l2_regularizer(
     scale_l1: float = 1.0, scale_l2: float = 1.0, scope: str | None = None
 ) -> Regularizer:
     """Both."""
-    # Here, other than in l1_regularizer, the scale of the first may be 1 and more.
-    first = _scaled(_checked(scale_l1), lambda w: reduce_sum(abs_(w)), "l1_regularizer", None)
-    return sum_regularizer([first, l2_regularizer(scale_l2)], scope or "l1_l2_regularizer")
+    regularizers = [l1_regularizer(scale_l1), l2_regularizer(scale_l2)]
+    return sum_regularizer(regularizers, scope or "l1_l2_regularizer")
 
 
 def sum_regularizer(regularizer_list: list[Regularizer | None], scope: str | None = None) -> Any:
