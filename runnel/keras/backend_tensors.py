@@ -364,8 +364,8 @@ def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> 
         least = epsilon()
         p = clip(output, least, 1.0 - least)
         right = arithmetic.multiply(target, log(arithmetic.add(p, least)))
-        rest = log(arithmetic.add(arithmetic.subtract(1.0, p), least))
-        wrong = arithmetic.multiply(arithmetic.subtract(1.0, target), rest)
+        rest = log(arithmetic.add(1.0 - p, least))
+        wrong = arithmetic.multiply(1.0 - target, rest)
         return elementwise.negative(arithmetic.add(right, wrong))
     logits = output if from_logits else output.op.inputs[0]
     return sigmoid_cross_entropy_with_logits(labels=target, logits=logits)

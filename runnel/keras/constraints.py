@@ -71,7 +71,7 @@ class MinMaxNorm(Constraint):
     def __call__(self, w: Any) -> Tensor:
         norms = _norm(w, self.axis)
         clipped = clip_by_value(norms, float(self.min_value), float(self.max_value))
-        desired = add(multiply(self.rate, clipped), multiply(1 - self.rate, norms))
+        desired = add(multiply(clipped, self.rate), multiply(norms, 1 - self.rate))
         return multiply(w, truediv(desired, add(norms, _EPSILON)))
 
 

@@ -47,9 +47,8 @@ def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Tensor:
     """The mean of absolute differences in per cent of the labels."""
     true, predicted = _both(y_true, y_pred)
     least = maximum(absolute(true), backend.epsilon())
-    return multiply(
-        100.0, reduce_mean(absolute(truediv(subtract(true, predicted), least)), axis=-1)
-    )
+    parts = absolute(truediv(subtract(true, predicted), least))
+    return multiply(reduce_mean(parts, axis=-1), 100.0)
 
 
 def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Tensor:
@@ -63,27 +62,27 @@ def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Tensor:
 def _signed(true: Tensor, predicted: Tensor) -> tuple[Tensor, Tensor]:
     """Labels 0 and 1 as -1 and 1; others as they are."""
     binary = reduce_all(logical_or(equal(true, 0.0), equal(true, 1.0)))
-    return where(fill(shape(true), binary), subtract(multiply(2.0, true), 1.0), true), predicted
+    return where(fill(shape(true), binary), subtract(multiply(true, 2.0), 1.0), true), predicted
 
 
 def hinge(y_true: Any, y_pred: Any) -> Tensor:
     """The mean of ``max(1 - true * predicted, 0)``, of labels -1 and 1, or 0 and 1."""
     true, predicted = _signed(*_both(y_true, y_pred))
-    return reduce_mean(maximum(subtract(1.0, multiply(true, predicted)), 0.0), axis=-1)
+    return reduce_mean(maximum(1.0 - multiply(true, predicted), 0.0), axis=-1)
 
 
 def squared_hinge(y_true: Any, y_pred: Any) -> Tensor:
     """The mean of the squares of what :func:`hinge` takes the mean of."""
     true, predicted = _signed(*_both(y_true, y_pred))
-    return reduce_mean(square(maximum(subtract(1.0, multiply(true, predicted)), 0.0)), axis=-1)
+    return reduce_mean(square(maximum(1.0 - multiply(true, predicted), 0.0)), axis=-1)
 
 
 def categorical_hinge(y_true: Any, y_pred: Any) -> Tensor:
     """By how much the best wrong class beats the right one, less a margin of 1."""
     true, predicted = _both(y_true, y_pred)
     right = reduce_sum(multiply(true, predicted), axis=-1)
-    wrong = reduce_max(multiply(subtract(1.0, true), predicted), axis=-1)
-    return maximum(0.0, add(subtract(wrong, right), 1.0))
+    wrong = reduce_max(multiply(1.0 - true, predicted), axis=-1)
+    return maximum(add(subtract(wrong, right), 1.0), 0.0)
 
 
 def logcosh(y_true: Any, y_pred: Any) -> Tensor:
@@ -91,7 +90,7 @@ def logcosh(y_true: Any, y_pred: Any) -> Tensor:
     true, predicted = _both(y_true, y_pred)
     x = subtract(predicted, true)
     two = log(convert_to_tensor(2.0, x.dtype))
-    return reduce_mean(subtract(add(x, softplus(multiply(-2.0, x))), two), axis=-1)
+    return reduce_mean(subtract(add(x, softplus(multiply(x, -2.0))), two), axis=-1)
 
 
 def kullback_leibler_divergence(y_true: Any, y_pred: Any) -> Tensor:

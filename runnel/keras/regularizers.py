@@ -29,9 +29,9 @@ class L1L2(Regularizer):
     def __call__(self, x: Any) -> Tensor:
         total = convert_to_tensor(0.0, x.dtype.base_dtype)
         if self.l1:
-            total = add(total, reduce_sum(multiply(self.l1, absolute(x))))
+            total = add(total, reduce_sum(multiply(absolute(x), self.l1)))
         if self.l2:
-            total = add(total, reduce_sum(multiply(self.l2, square(x))))
+            total = add(total, reduce_sum(multiply(square(x), self.l2)))
         return total
 
     def get_config(self) -> dict[str, float]:
