@@ -4,7 +4,8 @@ A checkpoint is what a new chief begins with, as in TensorFlow. But a chief that
 back to parameter servers that live, where other workers have gone on: restoring would undo their
 steps. So a chief keeps what it finds if it is that job's chief (its launcher names a file in which
 the life before has left a mark; within a process the session manager knows), if that life had the
-model whole, and if all of it is there and newer than the checkpoint.
+model whole and did not fail by an error of its own, and if all of it is there and newer than the
+checkpoint.
 """
 
 from __future__ import annotations
@@ -32,6 +33,17 @@ _SUFFIX = ".model"
 def kept_live(session: Any) -> bool:
     """True for a session that was begun with the model that it found."""
     return session in _KEPT
+
+
+def failed() -> None:
+    """Training has failed, perhaps because of what the model has become: nobody goes on with it.
+
+    A loss that is no number is an example: a chief that goes on with such a model saves it, too.
+    """
+    if _MODELS:
+        for model in list(_MODELS):
+            model._mark = None
+        _FILE.write("")
 
 
 class _MarkFile:
@@ -66,6 +78,8 @@ class _MarkFile:
 
 
 _FILE = _MarkFile()
+_MODELS: WeakSet[LiveModel] = WeakSet()
+"""Those of which this process has had one whole."""
 
 
 class LiveModel:
@@ -94,13 +108,14 @@ class LiveModel:
             return False
         if self._graph.get_collection(GraphKeys.SAVEABLE_OBJECTS):
             return False  # tables, iterators, queues: those of the chief's own task are lost
+        saved = _saved_step(path, step.op.name)
         try:
-            if not is_there(session):
+            if saved is None or not is_there(session):
                 return False
             live = int(session.run(step))
         except OpError:  # a parameter server is not there: restoring will say which
             return False
-        if live < _saved_step(path, step.op.name):
+        if live < saved:
             return False
         logger.info("The parameter servers have the model of step %d: it is not restored.", live)
         _KEPT.add(session)
@@ -111,18 +126,22 @@ class LiveModel:
         if get_global_step(self._graph) is not None:
             self._mark = self._mark_of(folder)
             _FILE.write(self._mark)
+            _MODELS.add(self)
 
     def _mark_of(self, folder: str) -> str:
-        """Which model it is: its folder and its variables."""
+        """Which model it is: its folder, its variables and where they are."""
         variables = self._graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
-        names = sorted(f"{v.name} {v.shape}" for v in variables)
+        names = sorted(f"{v.name} {v.dtype.name} {v.shape} {v.device}" for v in variables)
         text = "\n".join([os.path.abspath(folder), *names])
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _saved_step(path: str | None, name: str) -> int:
-    """The global step in a checkpoint; 0 if there is none, as after initialising."""
+def _saved_step(path: str | None, name: str) -> int | None:
+    """The global step in a checkpoint; None where it has none, or one under another name.
+
+    Without any checkpoint it is 0, as after initialising.
+    """
     if path is None:
         return 0
     reader = open_checkpoint(path)
-    return int(reader.tensor(name)) if reader.has(name) else 0
+    return int(reader.tensor(name)) if reader.has(name) else None

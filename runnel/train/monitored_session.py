@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runnel.graph import errors
+from runnel.train import live_model
 from runnel.train.checkpoint_hook import CheckpointSaverHook
 from runnel.train.coordinator import Coordinator
 from runnel.train.queue_runner import start_queue_runners
@@ -201,6 +202,8 @@ class _MonitoredSession:
         # Ctrl-C is a wish to stop: what the hooks do at the end, saving above all, is done.
         wished = kind is not None and issubclass(kind, KeyboardInterrupt | SystemExit)
         self._interrupted = wished
+        if kind is not None and not (ended or wished or issubclass(kind, _LOST)):
+            live_model.failed()
         self._close(call_end=kind is None or ended or wished)
         return ended
 

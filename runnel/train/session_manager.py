@@ -199,10 +199,13 @@ class SessionManager:
         return allowed, message
 
     def _has_globals(self, sess: Session) -> bool:
-        """Whether the variables are there that workers share, before local ones are made."""
-        if self._ready_for_local_init_op is None:
-            return self._is_ready(sess)[0]
-        return _holds(self._ready_for_local_init_op, sess, "ready for local init")[0]
+        """Whether the variables are known to be there that workers share, before local ones are."""
+        op = (
+            self._ready_op
+            if self._ready_for_local_init_op is None
+            else self._ready_for_local_init_op
+        )
+        return op is not None and _holds(op, sess, "ready for local init")[0]
 
     def _is_ready(self, sess: Session) -> tuple[bool, str | None]:
         return _holds(self._ready_op, sess, "ready")

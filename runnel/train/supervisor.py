@@ -19,6 +19,7 @@ from runnel.graph.graph import Graph, get_default_graph
 from runnel.graph_io import write_graph
 from runnel.summary.file_writer import FileWriter
 from runnel.summary.summaries import merge_all
+from runnel.train import live_model
 from runnel.train.coordinator import Coordinator, LooperThread
 from runnel.train.global_step import get_global_step
 from runnel.train.global_step import global_step as value_of
@@ -36,6 +37,8 @@ from runnel.variables.initialization import (
 
 logger = logging.getLogger("runnel")
 
+_LOST = (errors.AbortedError, errors.UnavailableError)
+"""Errors after which another session may succeed."""
 _OF_A_STOP = (errors.CancelledError, errors.OutOfRangeError)
 """How steps end that wait for input when the job is told to stop."""
 _VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp"})
@@ -160,6 +163,8 @@ class Supervisor:
                 if termination.told:
                     self._save_if_new(sess)
         except Exception as error:  # noqa: BLE001 (raised again when the threads have ended)
+            if not isinstance(error, _LOST):
+                live_model.failed()
             self.request_stop(error)
         except (KeyboardInterrupt, SystemExit):
             if sess is not None:

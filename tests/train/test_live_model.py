@@ -37,15 +37,21 @@ def life(cluster, tmp_path, monkeypatch):
 class Chief:
     """A chief's program: a step, saved as it begins."""
 
-    def __init__(self, cluster, folder, manager=None, more=lambda: None):
+    def __init__(self, cluster, folder, more=lambda: None, path=None, config=None, **scaffold):
         self.graph = tf.Graph()
         with self.graph.as_default(), tf.device("/job:ps/task:0"):
             self.step = tf.train.get_or_create_global_step()
             self.train = self.step.assign_add(1)
             more()
-            self.scaffold = tf.train.Scaffold()
+            self.scaffold = tf.train.Scaffold(
+                **{name: make(self.step) for name, make in scaffold.items()}
+            )
             self.creator = tf.train.ChiefSessionCreator(
-                self.scaffold, cluster["worker0"].target, checkpoint_dir=folder
+                self.scaffold,
+                cluster["worker0"].target,
+                config,
+                checkpoint_dir=None if path else folder,
+                checkpoint_filename_with_path=path,
             )
         self.folder = folder
 
@@ -122,6 +128,51 @@ def test_a_newer_checkpoint_is_restored(life):
     assert found_by(life()) == (4, False)
 
 
+def test_a_checkpoint_that_is_named_is_restored(life):
+    train(life(), 5, save_after=2)
+    folder = (chief := life()).folder
+    assert found_by(life(path=f"{folder}/model-2")) == (2, False)
+    assert chief.folder == folder
+
+
+def test_a_session_with_a_state_of_its_own_restores(life):
+    train(life(), 5, save_after=2)
+    isolated = tf.ConfigProto(isolate_session_state=True)
+    assert found_by(life(config=isolated)) == (2, False)
+
+
+def test_a_checkpoint_that_does_not_say_its_step_is_restored(life):
+    def renamed(step):
+        return tf.train.Saver({"how_far": step})
+
+    train(life(saver=renamed), 5, save_after=2)
+    assert found_by(life(saver=renamed)) == (2, False)
+
+
+@pytest.mark.parametrize("kind", ["MonitoredSession", "Supervisor"])
+def test_what_has_failed_is_restored(life, kind):
+    """A model with a loss that is no number is there, too, and would be saved."""
+    chief = life()
+    with chief.graph.as_default(), pytest.raises(tf.train.NanLossDuringTrainingError):
+        if kind == "MonitoredSession":
+            session = tf.train.MonitoredSession(chief.creator)
+        else:
+            finalized = chief.scaffold.finalize()
+            supervisor = tf.train.Supervisor(
+                logdir=chief.folder, saver=finalized.saver, save_model_secs=0, summary_op=None
+            )
+            session = supervisor.managed_session(chief.creator._master)
+        with session as sess:
+            raw = getattr(sess, "raw_session", lambda: sess)()
+            raw.run(chief.train)
+            raw.run(chief.train)
+            chief.save(raw)
+            raw.run(chief.train)
+            raise tf.train.NanLossDuringTrainingError
+    assert found_by(life()) == (2, False)
+    assert found_by(chief) == (2, False)
+
+
 def _one_more_variable():
     tf.get_variable("w", [], initializer=tf.zeros_initializer())
 
@@ -138,6 +189,20 @@ def test_in_another_folder_all_begins_anew(life, tmp_path):
 def test_another_model_is_restored(life):
     train(life(more=_one_more_variable), 5, save_after=2)
     assert found_by(life()) == (2, False)
+
+
+def _as_double():
+    tf.get_variable("v", [], tf.float64, initializer=tf.zeros_initializer())
+
+
+def _as_single():
+    tf.get_variable("v", [], tf.float32, initializer=tf.zeros_initializer())
+
+
+def test_variables_of_another_type_are_not_kept(life):
+    train(life(more=_as_double), 5, save_after=2)
+    with pytest.raises(tf.errors.InvalidArgumentError):  # as ever: the checkpoint has others
+        life(more=_as_single).session()
 
 
 def test_what_has_more_than_variables_is_restored(life):
