@@ -9,7 +9,8 @@ import secrets
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from runnel.graph.errors import (
     DataLossError,
@@ -39,8 +40,10 @@ _numbers = itertools.count()
 class IteratorState:
     """A traversal that steps share; the step that asks for an element makes it."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, types: Sequence[Any] = (), shapes: Sequence[Any] = ()) -> None:
         self.name = name
+        self.types, self.shapes = tuple(types), tuple(shapes)
+        """What the operation that made it says of the elements."""
         self.handle = f"{_SIGN}:{_process()}:{next(_numbers)}:{name}"
         """What stands for it in a string: in this process, and in no other."""
         _by_handle[self.handle] = self

@@ -342,3 +342,65 @@ def test_a_handle_of_another_process_stands_for_no_iterator_of_this_one():
         gone = b":".join([sign, process, b"999999:gone"])
         with pytest.raises(tf.errors.InvalidArgumentError, match="no iterator of this process"):
             sess.run(element, {handle: gone})
+
+
+@pytest.mark.parametrize(
+    ("types", "shapes", "words"),
+    [
+        (tf.float32, [], "Data type of component 0 .*expected float32 but got int64"),
+        (tf.string, [], "Data type of component 0 .*expected string but got int64"),
+        ((tf.int64, tf.int64), ([], []), "Number of components .*expected 2 but got 1"),
+        (tf.int64, [2], r"Shape of component 0 .*expected \(2,\) but got \(\)"),
+        (tf.int64, None, None),
+    ],
+)
+def test_a_handle_of_other_elements_is_refused(types, shapes, words):
+    iterator = Dataset.range(3).make_one_shot_iterator()
+    handle = tf.placeholder(tf.string, [])
+    shapes = tf.nest.map_structure(tf.TensorShape, shapes) if isinstance(shapes, tuple) else shapes
+    element = tf.data.Iterator.from_string_handle(handle, types, shapes).get_next()
+    with tf.Session() as sess:
+        fed = {handle: sess.run(iterator.string_handle())}
+        if words is None:
+            assert sess.run(element, fed) == 0
+            return
+        with pytest.raises(tf.errors.InvalidArgumentError, match=words):
+            sess.run(element, fed)
+
+
+def _with_other_types(graph, kind):
+    """The ``GraphDef`` of a graph, where operations of ``kind`` say other types of the elements."""
+    given = graph.as_graph_def()
+    for node in given.node:
+        if node.op == kind:
+            types = node.attr["output_types"].list.type
+            shapes = node.attr["output_shapes"].list.shape
+            types.append(types[0])
+            shapes.add().CopyFrom(shapes[0])
+    return given
+
+
+@pytest.mark.parametrize(
+    "kind", ["IteratorGetNext", "OptionalGetValue", "DatasetToSingleElement", "ReduceDataset"]
+)
+def test_elements_that_are_not_of_the_types_that_a_graph_says_are_refused(kind):
+    with tf.Graph().as_default() as graph:
+        numbers = Dataset.range(5).take(1)
+        iterator = numbers.make_one_shot_iterator()
+        if kind == "OptionalGetValue":
+            tf.data.experimental.get_next_as_optional(iterator).get_value()
+        elif kind == "DatasetToSingleElement":
+            tf.data.experimental.get_single_element(numbers)
+        elif kind == "ReduceDataset":
+            numbers.reduce(np.int64(0), lambda a, b: a + b)
+        else:
+            iterator.get_next()
+        given = _with_other_types(graph, kind)
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(given, name="")
+        op = next(op for op in graph.get_operations() if op.type == kind)
+        with (
+            tf.Session() as sess,
+            pytest.raises(tf.errors.InvalidArgumentError, match="expected 2"),
+        ):
+            sess.run(op.outputs)

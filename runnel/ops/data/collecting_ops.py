@@ -19,6 +19,7 @@ from runnel.ops.data.dataset_ops import (
     pipeline_of,
     text_of,
 )
+from runnel.ops.data.declared_types import of_types
 from runnel.ops.data.function_ops import bound_function
 from runnel.ops.parsing.decode_csv import decoded_columns
 from runnel.ops.queues.queue_ops import RandomWords
@@ -221,7 +222,7 @@ def _(dataset, *, output_shapes):
 
 
 @single_element_op.kernel
-def _(xp, dataset, *, waiter):
+def _(xp, dataset, *, waiter, output_types):
     traversal = pipeline_of(dataset).iterate(PipelineRun(waiter.require_time))
     try:
         element = traversal.next()
@@ -229,7 +230,7 @@ def _(xp, dataset, *, waiter):
             raise InvalidArgumentError(None, None, "Dataset was empty.")
         if traversal.next() is not END:
             raise InvalidArgumentError(None, None, "Dataset had more than one element.")
-        return element
+        return of_types(element, output_types)
     finally:
         traversal.close()
 

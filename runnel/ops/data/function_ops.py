@@ -18,6 +18,7 @@ from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.registry import register_op
 from runnel.ops.data.dataset_ops import METADATA, TYPES, dataset_op, number, pipeline_of
+from runnel.ops.data.declared_types import of_types
 from runnel.pipelines.choosing import GroupByWindow, Scan, TakeWhile
 from runnel.pipelines.flattening import FlatMap, Interleave
 from runnel.pipelines.mapping import Filter, Map, ParallelMap, reduced
@@ -309,10 +310,10 @@ def _(source, state, captured, *, output_shapes):
 
 
 @reduce_op.kernel
-def _(xp, source, state, captured, *, waiter, operation, f):
+def _(xp, source, state, captured, *, waiter, operation, f, output_types):
     function = bound_function(waiter, operation, f, captured)
     run = PipelineRun(waiter.require_time)
-    return reduced(pipeline_of(source), list(state), function, run)
+    return of_types(reduced(pipeline_of(source), list(state), function, run), output_types)
 
 
 @generator_op.kernel

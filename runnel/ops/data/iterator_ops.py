@@ -12,6 +12,7 @@ from runnel.graph.errors import FailedPreconditionError, InvalidArgumentError, O
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.registry import register_op
 from runnel.ops.data.dataset_ops import TYPES, pipeline_of
+from runnel.ops.data.declared_types import of_types, require_same
 from runnel.ops.data.function_ops import function_named
 from runnel.ops.data.optional_ops import OptionalValue
 from runnel.ops.queues.queue_ops import denoted
@@ -69,11 +70,23 @@ for _made in (iterator_op, iterator_v2_op, one_shot_op):
 for _made in (to_string_op, from_string_op, from_string_v2_op):
     _made.shape(lambda given: ())
 
+
+def _handle(waiter: Any, operation: Operation) -> np.ndarray:
+    """The iterator that ``operation`` makes, or shares with another of its name."""
+    types, shapes = operation.attrs["output_types"], operation.attrs["output_shapes"]
+    return waiter.resources.handle(  # type: ignore[no-any-return]
+        operation,
+        IteratorState,
+        lambda name: IteratorState(name, types, shapes),
+        lambda state: require_same(types, shapes, state.types, state.shapes),
+    )
+
+
 for _made in (iterator_op, iterator_v2_op):
 
     @_made.kernel
     def _(xp, *, waiter, operation):
-        return (waiter.resources.handle(operation, IteratorState, IteratorState),)
+        return (_handle(waiter, operation),)
 
 
 @make_op.kernel
@@ -84,7 +97,7 @@ def _(xp, dataset, iterator, *, waiter):
 
 @one_shot_op.kernel
 def _(xp, *, waiter, operation, dataset_factory):
-    handle = waiter.resources.handle(operation, IteratorState, IteratorState)
+    handle = _handle(waiter, operation)
     state = denoted(handle, IteratorState)
     if not state.is_started:
         function = function_named(operation, dataset_factory)
@@ -100,8 +113,8 @@ for _made in (next_op, next_sync_op):
         return [shape._dims for shape in output_shapes]
 
     @_made.kernel
-    def _(xp, iterator, *, waiter):
-        return denoted(iterator, IteratorState).next(waiter.require_time)
+    def _(xp, iterator, *, waiter, output_types):
+        return of_types(denoted(iterator, IteratorState).next(waiter.require_time), output_types)
 
 
 @next_as_optional_op.kernel
@@ -191,5 +204,8 @@ def _(xp, iterator, *, waiter):
 for _made in (from_string_op, from_string_v2_op):
 
     @_made.kernel
-    def _(xp, text, *, waiter):
-        return (scalar(iterator_of(np.asarray(text).item().decode())),)
+    def _(xp, text, *, waiter, output_types, output_shapes):
+        found = iterator_of(np.asarray(text).item().decode())
+        if output_types:
+            require_same(output_types, output_shapes, found.types, found.shapes)
+        return (scalar(found),)

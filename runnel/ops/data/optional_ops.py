@@ -10,6 +10,7 @@ from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.registry import OpDef, register_op
 from runnel.graph.shape_inference import scalar as scalar_shape
 from runnel.ops.data.dataset_ops import TYPES
+from runnel.ops.data.declared_types import of_types
 from runnel.pipelines.sources import scalar
 
 
@@ -68,8 +69,8 @@ def _(xp, optional):
 
 
 @get_value_op.kernel
-def _(xp, optional):
+def _(xp, optional, *, output_types):
     components = _optional(optional).components
     if components is None:
         raise InvalidArgumentError(None, None, "The given optional does not have a value.")
-    return components
+    return of_types(components, output_types)
