@@ -11,7 +11,7 @@ from tests.mutated_files.trial import try_many
 
 # All: python -m tests.mutated_files --count 100000
 _FACTOR = float(os.environ.get("RUNNEL_FUZZ", "1"))
-COUNTS = {"meta_graph": 100, "saved_model": 60, "descriptions": 100}
+COUNTS = {"meta_graph": 100, "saved_model": 60, "descriptions": 100, "second_models": 100}
 COUNTS |= {f"{kind}records": 50 for kind in ("", "gzip_", "zlib_")}  # readers wait at their end
 
 

@@ -24,6 +24,7 @@ from runnel.records.framing import framed
 from runnel.records.record_reader import RecordReader
 from runnel.saved_model.model_file import read_saved_model, write_saved_model
 from tests.mutated_files.input_subjects import INPUT_SUBJECTS
+from tests.mutated_files.library_subjects import LIBRARY_SUBJECTS, OF_GRAPHS, session
 from tests.mutated_files.mutations import mutate_message, mutated_bytes, mutated_json
 from tests.mutated_files.subject import Subject
 
@@ -254,12 +255,8 @@ def _damage_meta_graph(folder: Path, chance: random.Random) -> bool:
     return True
 
 
-def _session() -> tf.Session:
-    return tf.Session(config=tf.ConfigProto(operation_timeout_in_ms=3000))
-
-
 def _read_meta_graph(folder: Path) -> None:
-    with tf.Graph().as_default() as graph, _session() as sess:
+    with tf.Graph().as_default() as graph, session() as sess:
         tf.train.import_meta_graph(str(folder / "m.meta"))
         sess.run(tf.global_variables_initializer())
         sess.run("y:0", {"x:0": _FED})
@@ -302,13 +299,11 @@ def _damage_saved_model(folder: Path, chance: random.Random) -> bool:
 
 
 def _read_saved_model(folder: Path) -> None:
-    with tf.Graph().as_default(), _session() as sess:
+    with tf.Graph().as_default(), session() as sess:
         found = tf.saved_model.load(sess, ["serve"], str(folder / "model"))
         signature = found.signature_def["serving_default"]
         sess.run(signature.outputs["y"].name, {signature.inputs["x"].name: _FED})
 
-
-_OF_GRAPHS = (tf.errors.OpError, OSError, ValueError, TypeError, KeyError, RuntimeError)
 
 SUBJECTS = {
     "checkpoint": Subject(
@@ -332,7 +327,8 @@ SUBJECTS = {
         lambda folder, chance: _damage_messages(folder / "examples", tf.train.Example, chance),
         _read_examples,
     ),
-    "meta_graph": Subject(_make_meta_graph, _damage_meta_graph, _read_meta_graph, _OF_GRAPHS),
-    "saved_model": Subject(_make_saved_model, _damage_saved_model, _read_saved_model, _OF_GRAPHS),
+    "meta_graph": Subject(_make_meta_graph, _damage_meta_graph, _read_meta_graph, OF_GRAPHS),
+    "saved_model": Subject(_make_saved_model, _damage_saved_model, _read_saved_model, OF_GRAPHS),
+    **LIBRARY_SUBJECTS,
     **INPUT_SUBJECTS,
 }
