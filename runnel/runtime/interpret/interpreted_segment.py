@@ -184,7 +184,7 @@ class InterpretedSegment:
         state = self._state
         if context.deadline is not None:
             for cell, _, _, node in state.loads:  # not under the lock
-                context.await_ready(cell.value, (node or self._node).op)
+                context.await_ready(cell.held, (node or self._node).op)
         stack = self._stack
         if stack is not None and self._was_run:
             self._stack = None  # another thread runs the plain ones meanwhile

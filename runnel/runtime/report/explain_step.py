@@ -19,6 +19,7 @@ from runnel.runtime.schedule.plan import StepPlan
 from runnel.runtime.schedule.unit import BlockingUnit, BoundUnit, SegmentUnit
 from runnel.runtime.segment.tiers import SegmentRunner
 from runnel.runtime.segment.variants import Timing, Variant
+from runnel.wide_types import with_wide_types
 
 if TYPE_CHECKING:
     from runnel.runtime.compile.executable import Executable
@@ -171,7 +172,7 @@ def _most(tiers: Iterator[str]) -> str:
 def _state_bytes(runner: SegmentRunner) -> int:
     with runner._task.lock:
         cells = dict.fromkeys([*runner.state.load_cells, *runner.state.stored])
-        return sum(getattr(cell.value, "nbytes", 0) for cell in cells)
+        return sum(getattr(cell.held, "nbytes", 0) for cell in cells)
 
 
 def _for_shapes(runner: SegmentRunner, variant: Variant, hlo: bool | str) -> ForShapes:
@@ -192,10 +193,7 @@ def _program_text(executable: Executable, hlo: bool | str) -> str | None:
     if hlo == OPTIMIZED:
         text = executable.compiled.as_text()
         return None if text is None else str(text)
-    import jax
-
-    with jax.enable_x64(True):
-        return str(executable.lower().as_text())
+    return str(with_wide_types(executable.lower).as_text())
 
 
 def _counts() -> dict[str, int]:

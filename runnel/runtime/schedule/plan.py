@@ -333,7 +333,7 @@ class StepPlan:
     ) -> None:
         if context.deadline is not None:
             for cell, variable in ready.fetched_cells.values():
-                context.await_ready(cell.value, variable)  # not under the lock
+                context.await_ready(cell.held, variable)  # not under the lock
         with self._task.lock:
             for number, (cell, variable) in ready.fetched_cells.items():
                 if cell.value is None:

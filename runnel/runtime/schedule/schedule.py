@@ -245,7 +245,7 @@ class Schedule:
     ) -> Iterator[None]:
         """Runs the rest of a step, some units of which wait."""
         for cell, variable, node in self._certain_loads:
-            if cell.value is None:  # a step that is about to wait says so at once
+            if cell.held is None:  # a step that is about to wait says so at once
                 raise missing_variable(variable, node)
         missing: dict[int, int] = {}
         users: dict[int, list[int]] = {}

@@ -94,7 +94,7 @@ class Compilations:
                 with self._state.task.lock:
                     overwritten = self._overwritten() if self._is_chained else {}
                     cells = [*self._state.load_cells, *overwritten.values()]
-                    states = [_shaped(cell.value) for cell in cells]
+                    states = [_shaped(cell.held) for cell in cells]
                 beside = begin is begin_beside
                 compiling = begin(
                     partial(self._compile, variant, states, taken, overwritten, beside)
@@ -116,7 +116,7 @@ class Compilations:
         return {
             variable: cell
             for (variable, _), cell in stored
-            if cell.value is not None
+            if cell.held is not None
             and cell not in loaded
             and not cell.changes_shape
             and is_fully_defined(variable.attrs["shape"]._dims)

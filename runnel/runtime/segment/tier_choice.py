@@ -125,7 +125,7 @@ def must_compile(mode: str, device: str) -> bool:
 
 def is_large(cell: Cell) -> bool:
     """True for the cell of a variable that is better not copied."""
-    return getattr(cell.value, "nbytes", 0) >= _LARGE_TABLE_BYTES
+    return getattr(cell.held, "nbytes", 0) >= _LARGE_TABLE_BYTES
 
 
 def is_interpreted_badly(node: Node) -> bool:

@@ -403,7 +403,7 @@ class SegmentRunner:
         # All that a call gives is there at the same time. The variable may be another step's.
         ends = [value for value in outputs if hasattr(value, "block_until_ready")]
         with suppress(RuntimeError):  # another step has already taken the variable over
-            for value in ends or [cell.value for cell in self.state.stored[:1]]:
+            for value in ends or [cell.held for cell in self.state.stored[:1]]:
                 if hasattr(value, "block_until_ready"):
                     value.block_until_ready()
 
@@ -470,7 +470,7 @@ class SegmentRunner:
 
     def _lacks_value(self, inputs: list[Any]) -> bool:
         """True when something has no value that only an untaken branch would need."""
-        if any(cell.value is None for cell in self.state.optional):
+        if any(cell.held is None for cell in self.state.optional):
             return True
         return self.choice.has_branches and any(value is None for value in inputs)
 
@@ -490,13 +490,13 @@ class SegmentRunner:
             receiver = self.segment.device or local_device(self._device, 0)
             names = {i: self._variants.input_name(i) for i in executable.executable.argument_inputs}
             inputs = sent_observed(inputs, names, receiver, context.observer)
-        loaded = [cell.value for cell in self.state.load_cells]
+        loaded = [cell.held for cell in self.state.load_cells]
         taken = sum(getattr(value, "nbytes", 0) for value in (*inputs, *loaded))
         start = time.perf_counter_ns()
         outputs = self._run_compiled(executable, inputs, context, None)
         self._await_end(outputs)
         end = time.perf_counter_ns()
-        stored = sum(getattr(cell.value, "nbytes", 0) for cell in self.state.stored)
+        stored = sum(getattr(cell.held, "nbytes", 0) for cell in self.state.stored)
         needed = executable.executable.needed_bytes
         run = SegmentRun(self.segment.nodes, start, end, outputs, taken, stored, needed)
         context.observer.segment(run)

@@ -153,7 +153,7 @@ class Variants:
 
     def state_shapes(self) -> Shapes:
         """The present shapes of the variables whose shape may change."""
-        return tuple([np.shape(cell.value) for cell in self._changing])
+        return tuple([np.shape(cell.held) for cell in self._changing])
 
     def reshaped(self, variant: Variant) -> bool:
         """True when a variable has another shape now than ``variant`` is for."""

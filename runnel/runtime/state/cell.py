@@ -36,7 +36,9 @@ class Cell:
 
     def __init__(self, folder: str = "") -> None:
         self.held: Any = None
-        """The value; or, of one that is packed with others, where it is."""
+        """The value; or, of one that is packed with others, where it is: a ``Row``, which tells its
+        shape, type and size, and whether it is there. None before there is one. Who does not hold
+        the lock of the state looks at this: a value may have to be taken out of its pack."""
         self.writer = threading.RLock()
         self.number = next(_cell_numbers)
         self.changes_shape = False

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from runnel.runtime.state.pack import Pack
+from runnel.wide_types import with_wide_types
 
 if TYPE_CHECKING:
     from runnel.runtime.state.cell import Cell
@@ -53,22 +54,38 @@ class FlatPack(Pack):
             self._parts = self.array, self._taken_apart()
         return self._parts[1][index]
 
+    def load(self) -> Any:
+        """The values behind one another; None where one is missing or has another shape.
+
+        A step that failed may have taken the array along, of which there still are the parts.
+        """
+        array = super().load()
+        if array is None or not array.is_deleted():
+            return array
+        return self._collected([cell.value for cell in self._cells])
+
+    def shape_of(self, index: int) -> tuple[int, ...]:
+        """The shape of the value of one cell."""
+        return self._shapes[index]
+
     def _taken_apart(self) -> list[Any]:
         import jax
 
-        with jax.enable_x64(True):
-            if self._apart is None:
-                self._apart = jax.jit(lambda array: parts_of(array, self._shapes))
-            return self._apart(self.array)
+        if self._apart is None:
+            self._apart = jax.jit(lambda array: parts_of(array, self._shapes))
+        return with_wide_types(self._apart, self.array)
 
     def _collected(self, values: list[Any]) -> Any:
         import jax
 
         if tuple([np.shape(value) for value in values]) != self._shapes:
             return None
-        with jax.enable_x64(True):
-            return jax.jit(joined)(values)
+        return with_wide_types(jax.jit(joined), values)
 
     def stores(self, array: Any) -> list[tuple[Any, str, Any]]:
         """As of any pack; what the last array was taken apart into is let go."""
         return [(self, "_parts", (None, [])), *super().stores(array)]
+
+    def empties(self) -> list[tuple[Any, str, Any]]:
+        """As of any pack, and the parts."""
+        return [(self, "_parts", (None, [])), *super().empties()]

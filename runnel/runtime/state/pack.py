@@ -8,9 +8,10 @@ collects the values anew.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import prod
 from operator import attrgetter, is_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +22,11 @@ _held_by = attrgetter("held")
 
 
 class Row:
-    """What a packed cell holds: the place of its value in the array of a pack."""
+    """What a packed cell holds: the place of its value in the array of a pack.
+
+    Only ``value`` needs the lock of the state. The rest tells of the value what an array would, and
+    does not touch the memory of the pack, which a step may be taking over.
+    """
 
     __slots__ = ("pack", "index")
 
@@ -33,6 +38,39 @@ class Row:
     def value(self) -> Any:
         """The present value: an array that does not change when the pack gets a new one."""
         return self.pack.part(self.index)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the value."""
+        return self.pack.shape_of(self.index)
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the value's elements."""
+        return self.pack.array.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the value."""
+        return prod(self.shape) * int(self.dtype.itemsize)
+
+    def is_ready(self) -> bool:
+        """True when no device is still computing the value."""
+        array = self.pack.array
+        return not hasattr(array, "is_ready") or array.is_ready()
+
+    def block_until_ready(self) -> None:
+        """Waits for a device that is still computing the value."""
+        array = self.pack.array
+        if hasattr(array, "block_until_ready"):
+            array.block_until_ready()
+
+
+class _Gone(NamedTuple):
+    """What there is to say of an array that has been let go, to who still looks at a row of it."""
+
+    shape: tuple[int, ...]
+    dtype: Any
 
 
 class Pack:
@@ -78,6 +116,10 @@ class Pack:
         """The value of one cell, which holds its place."""
         return np.asarray(self.array)[index, ...]
 
+    def shape_of(self, index: int) -> tuple[int, ...]:
+        """The shape of :meth:`part`."""
+        return tuple(self.array.shape[1:])
+
     def _collected(self, values: list[Any]) -> Any:
         """The array of ``values``; None where they do not fit into one."""
         if any(value.shape != values[0].shape for value in values):
@@ -89,4 +131,19 @@ class Pack:
         changes: list[tuple[Any, str, Any]] = [(self, "array", array)]
         if not self._is_whole():
             changes += ((c, "held", row) for c, row in zip(self._cells, self._rows, strict=True))
+            for pack in self._left_empty():
+                changes += pack.empties()
         return changes
+
+    def _left_empty(self) -> Iterator[Pack]:
+        """The other packs of the cells in which no cell remains when these have left them."""
+        rows = [cell.held for cell in self._cells if type(cell.held) is Row]
+        leaving = set(self._cells)
+        for pack in {row.pack for row in rows} - {self}:
+            places = zip(pack._cells, pack._rows, strict=True)
+            if all(cell in leaving or cell.held is not row for cell, row in places):
+                yield pack
+
+    def empties(self) -> list[tuple[Any, str, Any]]:
+        """Attributes to set for a pack without cells to let its memory go."""
+        return [(self, "array", _Gone(self.array.shape, self.array.dtype))]

@@ -119,7 +119,7 @@ class TaskState:
         """Restores what cells held, unless another step has replaced what was left there."""
         with self.lock:
             for cell, old, new in reversed(undo):
-                if cell.value is new:
+                if cell.held is new:
                     cell.value = old
 
     def clear(self, containers: list[str] | None = None) -> None:
