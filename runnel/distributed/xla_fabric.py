@@ -29,6 +29,7 @@ from runnel.graph.errors import FailedPreconditionError, UnavailableError
 from runnel.queues.batches import taken_over
 from runnel.queues.joint_calls import JointPlan, Told
 from runnel.runtime.devices.devices import kind_of
+from runnel.wide_types import with_wide_types
 
 logger = logging.getLogger("runnel")
 
@@ -173,8 +174,8 @@ class XlaFabric:
         if hasattr(value, "devices") and next(iter(value.devices())).platform != "cpu":
             import jax
 
-            with jax.enable_x64(True):
-                return jax.device_put(value, next(iter(value.devices())), may_alias=False)
+            device = next(iter(value.devices()))
+            return with_wide_types(partial(jax.device_put, value, device, may_alias=False))
         return np.asarray(taken_over(value))
 
     def fail(self, why: str) -> None:

@@ -18,6 +18,7 @@ from runnel.ops.broadcast_gradient import unbroadcast
 from runnel.ops.casting import cast
 from runnel.ops.elementwise import constant_like, exp_op, log_op, neg_op
 from runnel.ops.special_functions import lgamma_op
+from runnel.wide_types import with_wide_types
 
 _TYPES = "float, double"
 
@@ -50,8 +51,7 @@ def _slope_in_order(xp: Any, a: Any, x: Any) -> Any:
 
     if xp is not np:
         return jax.lax.igamma_grad_a(*xp.broadcast_arrays(a, x))
-    with jax.enable_x64(True):
-        value = jax.lax.igamma_grad_a(*np.broadcast_arrays(a, x))
+    value = with_wide_types(jax.lax.igamma_grad_a, *np.broadcast_arrays(a, x))
     return np.asarray(value, a.dtype)
 
 

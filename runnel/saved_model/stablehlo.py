@@ -15,6 +15,7 @@ from runnel.graph.operation import Tensor
 from runnel.graph_util import convert_variables_to_constants
 from runnel.runtime.report.pure_step import pure_step
 from runnel.runtime.session.session import Session
+from runnel.wide_types import with_wide_types
 
 _COMPILED = 1
 _PORTABLE = "any"
@@ -46,8 +47,6 @@ def export_stablehlo(
         >>> model = jax.export.deserialize(open("/tmp/model.stablehlo", "rb").read())
         >>> model.call({"x": batch})["y"]
     """
-    import jax
-
     names = sorted(inputs)
     with Graph().as_default() as graph:
         described = sess.graph.as_graph_def()
@@ -60,8 +59,7 @@ def export_stablehlo(
         config.graph_options.optimizer_options.global_jit_level = _COMPILED
         with Session(config=config) as own:
             step = pure_step(own._plan(fetches, [], feeds), _PORTABLE)
-            with jax.enable_x64(True):
-                return _exported(step, names, list(outputs), feeds, path, platforms)
+            return with_wide_types(_exported, step, names, list(outputs), feeds, path, platforms)
 
 
 def _config() -> Any:

@@ -27,13 +27,14 @@ from runnel.runtime.compile.spare_buffers import SpareBuffers
 from runnel.runtime.compile.unconfirmed import Unconfirmed
 from runnel.runtime.compile.watch import CompiledRun, await_array, was_interrupted
 from runnel.runtime.devices.devices import xla_device
-from runnel.runtime.devices.transfer import has_wide_types, put, restore_types
+from runnel.runtime.devices.transfer import put
 from runnel.runtime.interpret.segment_state import Reshaped, SegmentState
 from runnel.runtime.state.cell import Cell, Undo
 from runnel.runtime.state.pack import Row
 from runnel.runtime.state.reader_wait import COPIED_PER_SECOND, ReaderWait
 from runnel.runtime.state.sent_ahead import Sender, SentStep
 from runnel.runtime.state.step_context import StepContext
+from runnel.wide_types import has_wide_types, restore_types
 
 _held_by = attrgetter("held")
 _value_of = attrgetter("value")

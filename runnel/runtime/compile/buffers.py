@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runnel.graph.shapes import Dims
+from runnel.wide_types import with_wide_types
 
 _ZERO = np.int32(0)
 _SMALL = 1 << 18
@@ -275,8 +276,8 @@ def _making_buffers(shapes: tuple[tuple[Any, Any], ...], device: Any) -> Callabl
         return tuple(jnp.zeros(shape, dtype) for shape, dtype in shapes)
 
     sharding = None if device is None else jax.sharding.SingleDeviceSharding(device)
-    with jax.enable_x64(True):
-        return executable_cache.compiled(jax.jit(zeros, out_shardings=sharding).lower())
+    making = jax.jit(zeros, out_shardings=sharding)
+    return with_wide_types(lambda: executable_cache.compiled(making.lower()))
 
 
 class Effects:

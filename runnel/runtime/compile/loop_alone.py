@@ -40,6 +40,7 @@ from runnel.runtime.compile.loop_arguments import (
     Scratch,
 )
 from runnel.runtime.interpret.code import TracedCall
+from runnel.wide_types import with_wide_types
 
 _MOST_SPARE = 32
 
@@ -220,12 +221,10 @@ class CompiledLoop:
 
         None where a check failed: then nothing has changed, and the interpreter finds the error.
         """
-        import jax
-
         with self._lock:
             operands = arguments.operands(self._scratch, self._donated)
-            with jax.enable_x64(True):
-                given, left, holds = self._jitted(*operands, self._borrowed())
+            borrowed = self._borrowed()
+            given, left, holds = with_wide_types(self._jitted, *operands, borrowed)
             succeeded = bool(np.asarray(holds))  # which is there when the call has ended
             self._scratch.give_back()
             left = dict(zip(self._changed, left, strict=True))

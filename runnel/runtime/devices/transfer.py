@@ -17,37 +17,14 @@ from runnel.graph.device_set import LogicalDevice
 from runnel.graph.operation import Operation
 from runnel.runtime.devices.devices import compiles_for_host, xla_device
 from runnel.runtime.state.observer import StepObserver, TransferRun
+from runnel.wide_types import with_wide_types
 
 
 def put(value: Any, target: Any) -> Any:
     """``value`` on an XLA device (None: JAX's default); the copy may still be on its way."""
     import jax
 
-    before = has_wide_types()
-    try:
-        with jax.enable_x64(True):
-            return jax.device_put(value, target)
-    except BaseException:
-        restore_types(before)
-        raise
-
-
-def has_wide_types() -> bool:
-    """True while this thread's JAX has 64-bit types."""
-    import jax
-
-    return jax.config.jax_enable_x64  # type: ignore[attr-defined, no-any-return]
-
-
-def restore_types(before: bool) -> None:
-    """Has this thread's JAX have 64-bit types, or not, as ``before``.
-
-    JAX switches them on and off in Python code: an interrupt there leaves them as they are.
-    """
-    import jax
-
-    if has_wide_types() != before:
-        jax.enable_x64(before).__enter__()  # and is not left
+    return with_wide_types(jax.device_put, value, target)
 
 
 class Destination:
