@@ -1,4 +1,4 @@
-"""Summing the gradients that arrive at a tensor along several paths."""
+"""Sums the gradients that arrive at a tensor along several paths."""
 
 from __future__ import annotations
 

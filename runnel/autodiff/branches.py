@@ -1,7 +1,7 @@
-"""Gradients of the control flow primitives that make conditionals.
+"""Gradients of the primitives that make conditionals.
 
-What ``Switch`` takes apart its gradient merges, and the other way around. Those that make loops
-are differentiated a whole loop at a time (``runnel.autodiff.loops``).
+The gradient of ``Switch`` merges, and the gradient of ``Merge`` switches. The primitives that make
+loops are differentiated a whole loop at a time (``runnel.autodiff.loops``).
 """
 
 from __future__ import annotations

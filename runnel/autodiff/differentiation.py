@@ -1,4 +1,4 @@
-"""One call of ``tf.gradients``: what holds in its thread while it adds operations to a graph."""
+"""One call of ``tf.gradients``: the state of its thread while it adds operations to a graph."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Symbolic differentiation: walks a graph backwards and adds the gradient's operations.
 
-Each operation on a path from an ``x`` to a ``y`` is visited once, after all of its consumers,
+The walk visits each operation on a path from an ``x`` to a ``y`` once, after all of its consumers,
 with the sum of the gradients that they sent. The order of construction is the schedule, since a
-consumer is newer than what it consumes (unless its input was replaced by hand).
+consumer is newer than its inputs (unless an input was replaced by hand).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a handle denotes: control flow passes on the handles of variables and stacks."""
+"""Finds the variable or stack behind a handle that control flow passes on."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """The gradient of a loop: another loop, which runs through the iterations backwards.
 
 It has a variable for the gradient of each loop variable, and a sum for the gradient of each tensor
-from outside (``runnel.autodiff.loop_sums``). In each iteration a walk through the body takes the
-first from the end of the iteration to its beginning. The values of the body that the walk's
-operations need are kept on stacks (``runnel.autodiff.loop_history``), and so, in the gradient
-of a gradient, are the gradients of what was on them (``runnel.autodiff.stack_gradients``).
+from outside (``runnel.autodiff.loop_sums``). In each iteration a walk through the body carries the
+gradients of the loop variables from the end of the iteration to its beginning. Stacks keep the
+values of the body that the walk's operations need (``runnel.autodiff.loop_history``) and, in the
+gradient of a gradient, the gradients of those values (``runnel.autodiff.stack_gradients``).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The history of a loop's values: what its gradient needs of each iteration, kept on stacks.
+"""The history of a loop's values: stacks keep what its gradient needs of each iteration.
 
 The loop pushes a value in every iteration; the gradient's loop, which runs backwards, pops them. A
-value in a branch is pushed and popped only in iterations in which the branch is taken. A value
-that is the same in every iteration needs no stack.
+value in a branch is pushed and popped only in iterations in which the branch is taken. A value that
+is the same in every iteration needs no stack.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What differentiation knows of the loops of a graph: a record for each.
+"""A record for each loop of a graph: all that differentiation knows of it.
 
-The loop that computes a gradient has a record like every other one, since it may be differentiated
-in turn; its record leads to that of the loop whose gradient it computes. A loop of an imported
-GraphDef gets its record when the first gradient is asked for. The graph keeps all of them
-(``Graph.attached``), and they die with it.
+The loop that computes a gradient has a record too, since it may be differentiated in turn; its
+record leads to that of the loop whose gradient it computes. A loop of an imported GraphDef gets its
+record when the program first asks for a gradient. The graph keeps the records (``Graph.attached``),
+and they die with it.
 """
 
 from __future__ import annotations

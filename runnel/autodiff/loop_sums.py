@@ -1,8 +1,8 @@
 """The gradient of a tensor that a loop takes from outside: a sum over its iterations.
 
-A dense one is added up in a loop variable. A sparse one, of a table of which each iteration
-gathers some rows, is kept as it is: the rows of each iteration go into a TensorArray and are joined
-when the loop has ended, so time and memory grow with the rows and not with the table.
+A loop variable adds up a dense gradient. A sparse one, of a table of which each iteration gathers
+some rows, stays sparse: the rows of each iteration go into a TensorArray and are joined when the
+loop has ended, so time and memory grow with the rows and not with the table.
 """
 
 from __future__ import annotations

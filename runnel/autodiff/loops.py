@@ -1,7 +1,7 @@
 """Loops, as the backward walk sees them: each is one operation.
 
 Its inputs are the tensors that enter it, its outputs those that leave it. A loop that pushes values
-onto stacks comes before the loop that pops them, like one whose output another one takes.
+onto stacks comes before the loop that pops them, as a producer comes before its consumer.
 ``runnel.autodiff.loop_gradient`` makes the gradient.
 """
 

@@ -1,4 +1,4 @@
-"""``tf.recompute_grad``: values that a gradient needs are computed again rather than kept."""
+"""``tf.recompute_grad``: computes the values that a gradient needs again rather than keep them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients that are zero: in the shape of what they belong to, and alive where it is."""
+"""Zero gradients: with the shape of the tensor that they belong to, and alive where it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays that are too large: for any machine's addresses, or for this machine's memory."""
+"""Refuses arrays that are too large for any machine's addresses, or for this machine's memory."""
 
 from __future__ import annotations
 

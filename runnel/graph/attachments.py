@@ -1,4 +1,4 @@
-"""What other packages know of a graph: one object of each type, which dies with the graph."""
+"""Keeps what other packages know of a graph: one object of each type, which dies with the graph."""
 
 from __future__ import annotations
 

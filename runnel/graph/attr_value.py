@@ -1,8 +1,8 @@
 """Attributes as ``AttrValue`` protocol buffers, and back.
 
-In an operation an attribute is a plain Python value: int, float, bool, str (bytes where they
-are not text), DType, TensorShape, an array for a tensor, a ``NameAttrList`` proto for a
-function, or a list of one of these.
+In an operation an attribute is a plain Python value: int, float, bool, str (bytes if it is not
+text), DType, TensorShape, an array for a tensor, a ``NameAttrList`` proto for a function, or a list
+of one of these.
 """
 
 from __future__ import annotations

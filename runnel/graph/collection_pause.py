@@ -1,7 +1,7 @@
-"""Python's cyclic collector, which waits while a graph grows or a step is prepared.
+"""Pauses Python's cyclic collector while a graph grows or a step is prepared.
 
 Both make hundreds of thousands of objects that live on. The collector would look through them again
-and again, half of the time that all of it takes, and find nothing.
+and again, for half of the whole time, and find nothing.
 """
 
 from __future__ import annotations

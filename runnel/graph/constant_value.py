@@ -1,7 +1,7 @@
-"""What is known of a tensor's value while the graph is being built.
+"""Finds the value of a tensor while the graph is being built, if it can be known.
 
-A constant's value is known; so is the value of a pure operation whose inputs are known: its
-own kernel computes it. Shape functions use this to see through ``tf.reshape(x, [2, -1])``.
+A constant's value is known. So is the value of a pure operation whose inputs are known: its own
+kernel computes it. Shape functions use this to see through ``tf.reshape(x, [2, -1])``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Turning what a program passes (numbers, arrays, variables, lists) into tensors."""
+"""Turns the values that a program passes (numbers, arrays, variables, lists) into tensors."""
 
 from __future__ import annotations
 

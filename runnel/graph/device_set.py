@@ -1,4 +1,4 @@
-"""The devices that a step can be placed on, as placement sees them: names and kinds."""
+"""The names and kinds of the devices on which a step can be placed."""
 
 from __future__ import annotations
 

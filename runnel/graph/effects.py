@@ -1,4 +1,4 @@
-"""Which operations do more than to give their outputs."""
+"""Which operations do more than return their outputs."""
 
 from __future__ import annotations
 

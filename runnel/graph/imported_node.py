@@ -1,7 +1,7 @@
-"""Nodes of a ``GraphDef``, read and checked one by one against the registered op types.
+"""Reads the nodes of a ``GraphDef`` and checks them, one by one, against the registered op types.
 
-Whatever is wrong with a node by itself (its name, op, attributes, device, the number of its
-inputs) is found here, as a ValueError that names the node, before any graph is changed.
+If a node is wrong by itself (its name, op, attributes, device, or number of inputs), it raises a
+ValueError that names the node, before any graph is changed.
 """
 
 from __future__ import annotations

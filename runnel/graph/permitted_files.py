@@ -1,4 +1,4 @@
-"""Which files the operations of graphs may touch: all, or those in the folder of a server."""
+"""Which files graphs may touch: all, or only those in a server's folder."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Seeds of random operations: one for the graph, one for each operation.
 
-Both together choose an operation's random stream. A graph seed alone is enough to make a program
-repeatable: an operation without a seed of its own takes the number of operations made before it, as
-in TensorFlow 1.15. Where a function of ours makes more or fewer of them than TensorFlow's does, it
-says so (:func:`skip_op_ids`), so that the same program draws the same numbers. What follows
-gradients is an exception: their operations are others than TensorFlow's.
+Both together choose an operation's random stream. A graph seed alone makes a program repeatable: an
+operation without its own seed takes the number of operations made before it, as in TensorFlow 1.15.
+Where a function of runnel makes more or fewer operations than TensorFlow's, it corrects that number
+(:func:`skip_op_ids`), so the same program draws the same numbers. The exception are operations made
+after gradients, since runnel's gradients have other operations than TensorFlow's.
 """
 
 from __future__ import annotations

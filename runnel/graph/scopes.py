@@ -1,4 +1,4 @@
-"""What the scopes around the current line of the program say about an operation made there.
+"""The scopes around the current line of the program, which apply to an operation made there.
 
 Each thread has its own state for each graph: the name scope, control dependencies, devices,
 colocation, attributes and gradient overrides in force.

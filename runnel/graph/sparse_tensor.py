@@ -1,4 +1,4 @@
-"""A tensor of which only some elements are kept: their coordinates and their values."""
+"""A tensor that holds only some elements: their coordinates and their values."""
 
 from __future__ import annotations
 

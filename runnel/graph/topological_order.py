@@ -1,4 +1,4 @@
-"""Ordering operations so that producers come first, where the order of construction does not."""
+"""Sorts operations so that producers come first, where the order of construction does not."""
 
 from __future__ import annotations
 

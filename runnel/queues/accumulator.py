@@ -1,4 +1,4 @@
-"""Accumulators: sums of gradients that are taken when enough of them have come."""
+"""Accumulators sum gradients; a step takes the sum when enough of them have come."""
 
 from __future__ import annotations
 

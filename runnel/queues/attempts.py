@@ -1,4 +1,4 @@
-"""Operations that are tried again, in order of arrival, whenever something has changed."""
+"""Tries waiting operations again, in order of arrival, whenever something has changed."""
 
 from __future__ import annotations
 

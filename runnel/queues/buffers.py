@@ -1,7 +1,7 @@
-"""Memory for the elements of queues, used again when an element is gone.
+"""Reuses the memory of elements that have left a queue.
 
-A training program puts batches of the same size into a queue for hours. Fresh memory for each would
-have to be mapped and cleared by the operating system, which takes longer than the copy itself.
+A training program puts batches of the same size into a queue for hours. The operating system would
+have to map and clear fresh memory for each, which takes longer than the copy itself.
 """
 
 from __future__ import annotations

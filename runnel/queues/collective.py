@@ -1,15 +1,16 @@
 """Collectives: members on several tasks exchange values, and each gets the same result.
 
-Who takes part in a *group* is found by the group's leader, a task that all know: members join, and
-when as many have come as the group has, the leader tells each who they are. From then on the n-th
-call of an instance at one member belongs together with the n-th at every other. Two members give
-each other their values. Among more, a large value goes around a ring in as many pieces as there are
-members, each of which adds its own: a member sends and receives twice the size of the value,
-however many members there are. Every member gets the same bits. Where a fabric joins the processes
-of all members, they exchange through that instead (``joint_calls.py``).
+The leader of a *group*, a task that all know, finds out who takes part: members join, and when the
+group is complete, the leader tells each who they are. From then on the n-th call of an instance at
+one member belongs to the n-th at every other.
+
+Two members give each other their values. Among more, a large value goes around a ring in as many
+pieces as there are members, and each member adds its own: it sends and receives twice the size of
+the value, however many members there are. Every member gets the same bits. If a fabric joins the
+processes of all members, they exchange through that instead (``joint_calls.py``).
 
 A call that fails at one member fails at all, and the group is over; the next calls form it anew.
-Nothing here waits: a call is a generator that asks for a message by its key and goes on, on the
+Nothing here waits: a call is a generator that asks for a message by its key, and continues on the
 thread that brings it.
 """
 

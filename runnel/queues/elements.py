@@ -1,7 +1,7 @@
 """The elements of a queue, in the order in which they leave it.
 
-Elements come and go in *runs*: one element, or consecutive rows of a batch. A batch that is put in
-whole and taken out whole is never taken apart.
+Elements come and go in *runs*: one element, or consecutive rows of a batch. A queue never splits a
+batch that goes in whole and comes out whole.
 """
 
 from __future__ import annotations

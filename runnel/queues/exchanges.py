@@ -1,4 +1,4 @@
-"""What the members of a group send each other for each kind of collective."""
+"""The messages that the members of a group exchange for each kind of collective."""
 
 from __future__ import annotations
 

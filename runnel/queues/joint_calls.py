@@ -1,11 +1,11 @@
-"""Calls that all members make at once, through something that they share, in one order.
+"""Calls that all members make together, through something that they share, in one order.
 
-A *fabric* joins processes beside the tasks' own connections (XLA's collectives). Whoever enters one
-of its exchanges is held until all others have, and all must enter them in the same order. So a
-member first offers its call to the leader, and when the leader has an offer of every member it
-decides: go. Decisions are numbered, and every task carries them out in that order. What was not
-decided can be given up at any time; what was decided is carried out everywhere, though nobody may
-want the result any more.
+A *fabric* joins processes beside the tasks' own connections (XLA's collectives). It holds whoever
+enters one of its exchanges until all others have entered, and all must enter them in the same
+order. So a member first offers its call to the leader. When the leader has an offer of every
+member, it decides: go. Decisions are numbered, and every task carries them out in that order. A
+member can give up an undecided call at any time; a decided one is carried out everywhere, even if
+nobody wants the result any more.
 
 Nothing here waits, or knows what a fabric is made of.
 """

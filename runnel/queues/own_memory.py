@@ -1,4 +1,4 @@
-"""Memory that came from outside and that one array alone uses."""
+"""Recognises memory from outside that one array alone uses."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A queue: producers that wait for room, consumers that wait for elements.
+"""A queue: producers wait for room, consumers wait for elements.
 
-Both wait in order of arrival, and only the first of each list is looked at: an operation on many
-elements is not overtaken. It takes or gives what it can, so it may ask for more than the queue can
-hold; if it does not come to its end, what it has taken goes back.
+Both wait in order of arrival, and the queue looks only at the first of each list, so nobody
+overtakes an operation on many elements. Such an operation takes or gives what it can, so it may ask
+for more than the queue can hold; if it never completes, its elements go back.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Where the parts of one step meet: a value is sent under a key and received under it, once.
+"""Where the parts of one step meet: one sends a value under a key, another receives it, once.
 
-Whoever comes first waits for the other, but only a receiver stands there: a sender leaves its value
-and goes on. A value may be *dead*: it lies on a branch that was not taken, and what would use it
-must know.
+A receiver that comes first waits; a sender leaves its value and goes on. A value may be *dead*: it
+lies on a branch that was not taken, and its consumers must know.
 """
 
 from __future__ import annotations

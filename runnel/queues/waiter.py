@@ -1,4 +1,4 @@
-"""What stands for an operation that cannot go on yet."""
+"""A waiter stands for an operation that cannot go on yet."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Conditionals and loops of functions, made of the five primitives.
+"""Builds the conditionals and loops of functions from the five primitives.
 
-They have the shape that ``tf.cond`` and ``tf.while_loop`` give them, so what finds, compiles and
-differentiates those does the same here.
+They get the shape that ``tf.cond`` and ``tf.while_loop`` give theirs, so the same code finds,
+compiles and differentiates them.
 """
 
 from __future__ import annotations

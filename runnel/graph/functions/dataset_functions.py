@@ -1,7 +1,7 @@
 """Functions of datasets: parts of the graph, which an operation names by their tensors.
 
-``runnel.ops.data.function_ops`` says what such an attribute holds: the placeholders that stand for
-an element, what the function captures, what it gives.
+``runnel.ops.data.function_ops`` defines such an attribute: the placeholders that stand for an
+element, the tensors that the function captures, the tensors that it returns.
 """
 
 from __future__ import annotations

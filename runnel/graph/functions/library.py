@@ -1,9 +1,9 @@
-"""The function library of a ``GraphDef``: what it holds, found and checked before it is used.
+"""The function library of a ``GraphDef``, found and checked before it is used.
 
-A function calls others by an operation of its name, or by an attribute that names it. Whatever a
-file says of them, the work that it can cause is known beforehand: :meth:`Library.check` measures
-what comes of a graph when all its calls are carried out, and refuses cycles, calls that nest too
-deep, and functions that call functions until there are more nodes than memory.
+A function calls others by an operation of its name, or by an attribute that names it. Before any
+work, :meth:`Library.check` measures how large a graph becomes when all its calls are expanded. It
+refuses cycles, calls that nest too deep, and functions that call functions until there are more
+nodes than memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""In how many branches and loops, made of primitives, the nodes of a function lie."""
+"""Counts the branches and loops, made of primitives, around each node of a function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One use of functions by a node, where it lies, and what comes of it."""
+"""One use of functions by a node: where it lies, and what it becomes."""
 
 from __future__ import annotations
 
