@@ -1,12 +1,12 @@
-"""Gradients of what loops keep on stacks: on stacks of their own, in the other direction.
+"""Gradients of the values that loops keep on stacks: on other stacks, in the other direction.
 
 A loop pushes a value in each iteration, and the loop that computes its gradient pops them, from the
-last to the first. Differentiated, the second loop pushes the gradients of what it popped, from the
-first to the last, and the gradient of the first loop pops those: they belong to what it had pushed.
+last to the first. When the second loop is differentiated, it pushes the gradients of the popped
+values, from the first to the last. The gradient of the first loop pops those: they belong to the
+values that it had pushed.
 
-The second loop may be in a branch that the first is not in: ``tf.gradients`` was called there. When
-the branch is not taken nothing was popped, and the gradients of what the first loop pushed are
-zero.
+The second loop may be in a branch that the first is not in, if ``tf.gradients`` was called there.
+If the branch is not taken, nothing was popped, and the gradients of the pushed values are zero.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""From (graph, feeds, fetches) to a prepared step: prune, rewrite, cluster."""
+"""From (graph, feeds, fetches) to a prepared step: prune, place, rewrite, cluster."""

@@ -1,12 +1,12 @@
-"""A ``GraphDef`` with functions as one without: every call becomes the nodes of its function.
+"""Rewrites a ``GraphDef`` with functions into one without: calls become their functions' nodes.
 
 The nodes of a function lie under the name of the operation that calls it. That operation stays as
-an ``IdentityN`` of what the function returns, which also waits for the function's effects, so its
-outputs can be fetched and fed by the names that they have in the file. Inside of functions, nodes
-take what a call returns directly: a result that is an argument leads to what the caller has given.
+an ``IdentityN`` of the function's results, which also waits for the function's effects, so a
+program can fetch and feed its outputs by the names in the file. Inside functions, nodes take the
+results of a call directly: a result that is an argument leads to the caller's tensor.
 
-What has no input inside of a function waits for what the call waits for (a control edge, the branch
-or the iteration in which it lies): a :class:`Region` says so.
+A node of a function without any input waits for whatever the call waits for (a control edge, the
+branch or the iteration in which it lies): its :class:`Region`.
 """
 
 from __future__ import annotations

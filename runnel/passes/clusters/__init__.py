@@ -1,1 +1,1 @@
-"""Cutting a program into segments that compile as a whole."""
+"""Cuts a program into segments that compile as a whole."""

@@ -1,13 +1,13 @@
-"""Clustering: cutting a program into segments that compile whole, and host segments between.
+"""Clustering: cuts a program into segments that compile whole, and host segments between.
 
 Each node gets the earliest *phase* that its inputs, control edges and state allow; even phases
-compile, odd ones run on the host. Where there are several devices they take turns, with two phases
-each. A phase is convex by construction: nothing leaves it and comes back. A whole training step is
-usually one compiled segment, or one for each device and direction. A constant belongs to every
-segment that uses it.
+compile, odd ones run on the host. Several devices take turns, with two phases each. A phase is
+convex by construction: nothing leaves it and comes back. A whole training step is usually one
+compiled segment, or one for each device and direction. A constant belongs to every segment that
+uses it.
 
-A step that fails should have changed nothing. So an update moves behind the last phase in which
-something can fail, unless a node before that needs it (``passes.clusters.deferred_writes``).
+A failed step should change nothing. So an update moves behind the last phase in which something can
+fail, unless a node before that needs it (``passes.clusters.deferred_writes``).
 """
 
 from __future__ import annotations

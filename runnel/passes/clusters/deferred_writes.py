@@ -1,9 +1,9 @@
-"""Updates wait for what can fail: a failed step should have changed nothing.
+"""Moves updates behind everything that can fail, since a failed step should change nothing.
 
 A step that the host, or another device, cuts into segments stores segment by segment. An update
-that nothing needs before the end of the step is put behind everything that can fail. What remains
-where it is, and stays when a later part of the step fails: an update whose result, or whose end, a
-node needs that runs on the host or on another device.
+that nothing needs before the end of the step moves behind everything that can fail. An update stays
+in its place, and stays made when a later part of the step fails, if its result, or its end, is
+needed by a node on the host or on another device.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Cutting the frames of a dynamic step into units: stretches that compile, and single nodes.
+"""Cuts the frames of a region into units: stretches that compile, and single nodes.
 
-A stretch is made of nodes of one frame that are alive together (``passes.structure.liveness``),
-wait for the same blocking operations, in this iteration or an earlier one, and are on one device.
-So whatever one of its nodes has to wait for, the others have to wait for as well. It is convex: the
-frame's nodes are clustered (``passes.clusters.cluster``), what controls the flow being left to the
-host.
+The nodes of a stretch belong to one frame, are alive together (``passes.structure.liveness``), wait
+for the same blocking operations, in this iteration or an earlier one, and are on one device. So if
+one of its nodes must wait, all must. A stretch is convex: ``passes.clusters.cluster`` clusters the
+frame's nodes and leaves the primitives of control flow to the host.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a compiled segment can know while it is built, and so which nodes can be compiled."""
+"""Which values a compiled segment can know while it is built, and so which nodes can compile."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What stays on the host because of variables in mapped files (``runnel.mapped_array``).
+"""Keeps nodes on the host that take variables in mapped files (``runnel.mapped_array``).
 
-XLA would take such a variable as a whole. So what takes its value runs on the host, with NumPy,
-which touches only the rows that it looks up or sets; the rest of the step is compiled as ever.
+XLA would take such a variable as a whole. So nodes that take its value run on the host, with NumPy,
+which touches only the rows that it looks up or sets. The rest of the step is compiled as usual.
 """
 
 from __future__ import annotations

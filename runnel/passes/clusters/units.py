@@ -1,15 +1,13 @@
-"""Cutting a program into units, the things that a schedule starts.
+"""Cuts a program into units, which a schedule starts.
 
-A unit is one blocking operation, a region that runs dynamically, or a segment
-(``passes.clusters.cluster``) of nodes that wait for exactly the same of these, directly or through
-others. So an operation that blocks keeps back what needs it and nothing else, and what comes after
-it is still compiled as a whole. Units cannot form a circle: what a node waits for only grows along
-edges.
+A unit is one blocking operation, a region, or a segment (``passes.clusters.cluster``) of nodes that
+wait for exactly the same of these, directly or through others. So a blocking operation holds back
+only the nodes that need it, and the nodes after it still compile as a whole. Units cannot form a
+circle, since the set of units that a node waits for only grows along edges.
 
-A node that is wanted only by what waits longer waits with it, unless it is seen outside of the
-step: it is then part of a larger segment (the variables that a training step reads belong to the
-segment that uses them, which also updates them). Variables and constants belong to every segment
-that uses them.
+A node that only waiting nodes need waits with them, unless it is seen outside the step. So it
+becomes part of a larger segment: the variables that a training step reads belong to the segment
+that uses and updates them. Variables and constants belong to every segment that uses them.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Which device runs what, at what cost, and what has to be sent."""
+"""Decides which device runs what, at what cost, and what must be sent."""

@@ -1,9 +1,9 @@
-"""Bundles: values that one part sends another at the same moment are sent and received as one.
+"""Bundles: sends and receives as one the values that one part owes another at the same moment.
 
-A network's weights then arrive together, and what uses them is one segment and not one for each
-layer. Values belong together when they wait for the same: for the same receives, dequeues and other
-operations that may block, in the part that sends them. So nothing is sent later than it could be,
-and no part waits for itself: whatever one of them waits for, the others wait for, too.
+A network's weights then arrive together, and the nodes that use them are one segment and not one
+for each layer. Values belong together when they wait for the same receives, dequeues and other
+blocking operations in the part that sends them. So no value is sent later than it could be, and no
+part waits for itself: whatever one of the values waits for, the others wait for too.
 
 Values inside loops and on branches stay alone: each comes in its own iteration, or is dead.
 """

@@ -1,4 +1,4 @@
-"""On which kinds of device an operation can run."""
+"""The kinds of device on which an operation can run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which device each node of a placed program is on."""
+"""The device of each node of a placed program."""
 
 from __future__ import annotations
 

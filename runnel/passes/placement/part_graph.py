@@ -1,8 +1,8 @@
-"""A part of a step as a GraphDef, from which it can be read back and run elsewhere.
+"""Writes a part of a step as a GraphDef, which another task reads and runs.
 
-The nodes are in the order of the step, which is the order in which a reader runs them. With
-``origins`` each has the name and creation site of the user's operation behind it, for errors, and
-what is known of its outputs' shapes. What is fed is a ``Placeholder``.
+The nodes are in the order of the step, in which the reader runs them. With ``origins`` each has the
+name and creation site of the user's operation behind it, for errors, and the known shapes of its
+outputs. Feeds are ``Placeholder`` nodes.
 """
 
 from __future__ import annotations

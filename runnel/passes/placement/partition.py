@@ -1,21 +1,21 @@
 """Partition: one step as several parts, by device or by task, joined by Sends and Recvs.
 
-A value goes to each part that uses it once, however many consumers it has there. It is sent right
-after the node that makes it, so that the transfer begins as soon as the value exists. A constant is
-not sent: every part has its own. A variable is read where it is, when the value is needed: the read
-stands right before its first consumer elsewhere, one for each version of the variable. A control
-edge that crosses is the Send and Recv of a dummy value.
+A value goes once to each part that uses it, however many consumers it has there. The Send comes
+right after the node that makes the value, so the transfer begins as soon as the value exists. A
+constant is not sent: every part has its own. A variable is read on its own part, right before its
+first consumer elsewhere, once for each version of the variable. A control edge that crosses becomes
+the Send and Recv of a dummy value.
 
-Each part keeps its nodes in the order of the step, and each Recv comes after its Send in it, so
-whatever a part waits for has been started before: no cycle of waiting can arise, also where parts
-feed each other many times in a step.
+Each part keeps its nodes in the order of the step, and each Recv comes after its Send in that
+order. So whatever a part waits for was started before, and no cycle of waiting can arise, even
+where parts feed each other many times in a step.
 
-In a loop or a branch a pair is where the value is made. Deadness is sent, so a Recv is dead where
-its Send is. A Recv in a loop runs once in each iteration, so it waits for something that does: a
-``Merge`` of the loop in its part. A part that has none gets a *control loop*, as in TensorFlow: a
-loop over a dummy value that goes on for as long as the predicate, which is sent to it, says so.
-What goes into or around a loop crosses before its ``Enter`` or ``NextIteration``, which placement
-puts with the ``Merge``.
+In a loop or a branch, a Send and its Recv are where the value is made. Deadness is sent, so a Recv
+is dead where its Send is. A Recv in a loop runs once in each iteration, so it waits for something
+that does: a ``Merge`` of the loop in its part. A part that has none gets a *control loop*, as in
+TensorFlow: a loop over a dummy value that continues as long as the predicate, which is sent to it,
+says so. Values that go into or around a loop cross before its ``Enter`` or ``NextIteration``, which
+placement puts with the ``Merge``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loops and branches of a step that is partitioned."""
+"""Cuts the loops and branches of a step into parts."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """Placement: a device for each operation of a step, and the reason for it.
 
 Operations that must share a device form a *group*: those of one colocation group (``_class``);
-those that pass a reference or a resource handle, with the variable or queue behind it; and what
-hands a value to a loop's first or next iteration, with the ``Merge`` that takes it. A group is
-placed on a device that every wish in it admits and that has a kernel for each of its operations; of
-several, on the one that a variable in it already lives on, or the first in order of preference:
-accelerators before the CPU, lower numbers first. What only makes or measures a value (a constant, a
-shape) goes where the value is.
+those that pass a reference or a resource handle, with the variable or queue behind it; and those
+that hand a value to a loop's first or next iteration, with the ``Merge`` that takes it. A group
+goes to a device that every request in it admits and that has a kernel for each of its operations.
+Of several, it goes to the one where a variable in it already lives, or to the first in order of
+preference: accelerators before the CPU, lower numbers first. An operation that only makes or
+measures a value (a constant, a shape) goes where the value is.
 """
 
 from __future__ import annotations

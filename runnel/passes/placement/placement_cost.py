@@ -1,10 +1,9 @@
-"""Automatic placement: what the user has left open is moved where a step clearly runs faster.
+"""Automatic placement: moves operations that the user left open, if a step clearly gains.
 
-The starting point is TensorFlow's rule: everything that has a kernel for it on the first
-accelerator. Other placements are tried on a simulation of the step
-(``passes.placement.cost_model``): everything on the CPU, and each operation in turn where it would
-finish first, in the manner of HEFT (Topcuoglu, Hariri, Wu 2002). One is taken if the simulated step
-is faster by a clear margin.
+It begins with TensorFlow's rule: every operation on the first accelerator, if that has a kernel for
+it. It tries other placements on a simulation of the step (``passes.placement.cost_model``):
+everything on the CPU, and each operation in turn where it would finish first, in the manner of HEFT
+(Topcuoglu, Hariri, Wu 2002). It takes one if the simulated step is faster by a clear margin.
 
 Variables move between devices of one kind only: a step that merely looks at a weight must not bring
 it to the CPU, away from the steps that train it.

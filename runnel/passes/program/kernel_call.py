@@ -1,4 +1,4 @@
-"""Binding a node to its kernel: from a registered function to a call over flat inputs."""
+"""Binds a node to its kernel: from a registered function to a call over flat inputs."""
 
 from __future__ import annotations
 

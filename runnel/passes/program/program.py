@@ -1,8 +1,7 @@
-"""The description of a step that passes hand to one another: a straight-line program.
+"""A step as passes hand it to one another: a straight-line program.
 
-A program is a list of nodes in the order in which they run: the order of construction, which
-agrees with every data and control edge. Values are numbered; each is defined once, by a feed
-or a node.
+A program is a list of nodes in the order in which they run: the order of construction, which agrees
+with every data and control edge. Values are numbered. A feed or a node defines each once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which variables each reference of a dynamic step may denote.
+"""The variables that each reference of a region may denote.
 
-Where references pass through branches and loops, the variable behind one depends on data. Here it
-is every variable from which a reference may have come.
+Where references pass through branches and loops, data decides which variable one denotes. This
+module finds every variable from which a reference may have come.
 """
 
 from __future__ import annotations

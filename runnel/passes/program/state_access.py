@@ -1,4 +1,4 @@
-"""Which variable each reference in a program denotes, and how each node touches it."""
+"""The variable that each reference in a program denotes, and how each node touches it."""
 
 from __future__ import annotations
 

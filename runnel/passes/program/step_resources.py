@@ -1,7 +1,7 @@
-"""Stacks and TensorArrays: what lives for one step, and which operations touch it.
+"""Stacks and TensorArrays: resources that live for one step, and the operations that touch them.
 
-A compiled segment keeps them in buffers of fixed size, so all that touches one must be in the same
-segment, and a TensorArray's size must be known; also to what size it grows, if it does.
+A compiled segment keeps them in buffers of fixed size. So all operations that touch one must be in
+the same segment, and the segment must know a TensorArray's size, and the size to which it grows.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Making reads of variables explicit: one for each version of a variable that a step sees.
+"""Makes reads of variables explicit: one for each version of a variable that a step sees.
 
-A node that takes a variable reads its value at that point of the step. Here the variable's
-reference is replaced, in every node but updates, by the value of a read placed before the first
-node that needs that version. Afterwards the nodes between are pure functions of values, which
+A node that takes a variable reads its value at that point of the step. This pass replaces the
+variable's reference, in every node but updates, by the value of a read, which it places before the
+first node that needs that version. Afterwards the nodes between are pure functions of values, which
 the other passes may merge and replace.
 
-``<variable>/read``, through which TensorFlow's reference variables are used, stands for the
+``<variable>/read``, through which a program uses TensorFlow's reference variables, stands for the
 variable itself: using it reads the variable where it is used, as in ``v + 1``.
 """
 

@@ -1,4 +1,4 @@
-"""Merging nodes that compute the same thing from the same values."""
+"""Merges nodes that compute the same thing from the same values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Removing nodes whose values nobody uses any more, after other passes have replaced them."""
+"""Removes nodes whose values nobody uses any more, after other passes have replaced them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Removing stacks of which nobody uses what is popped: passes have made that needless."""
+"""Removes stacks whose popped values nobody uses, after other passes have made them needless."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constant folding: what depends on constants alone is computed once, when the plan is made."""
+"""Constant folding: computes nodes that depend only on constants once, when the plan is made."""
 
 from __future__ import annotations
 

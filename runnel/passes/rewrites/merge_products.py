@@ -1,11 +1,11 @@
-"""Matrix products of unrolled recurrences: fewer and larger, and none of what nobody uses.
+"""Makes the matrix products of unrolled recurrences fewer and larger, and drops unused ones.
 
-An unrolled network uses its weights at every time step. Its gradient is then a sum of products,
+An unrolled network uses its weights at every time step. Their gradient is then a sum of products,
 each of which reads and writes a whole gradient for a few rows of data:
 
-* a sum of products is one product, its operands joined along what is added up;
-* of a product that is split, only the part that is used is computed (the gradient of joined
-  inputs, of which one is data, has another part that leads nowhere).
+* a sum of products becomes one product, its operands joined along the summed dimension;
+* of a product that is split, only the used part is computed (the gradient of joined inputs, one of
+  which is data, has a part that leads nowhere).
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
 """Mixed precision: products in bfloat16 or float16, everything that must be exact in float32.
 
-Matrix products and convolutions take 16-bit operands and run several times as fast on matrix
-units; activations between them take half the memory. Variables, their updates, sums, losses and
-whatever else is not named here stay in float32. So a step has
+Matrix products and convolutions take 16-bit operands and run several times as fast on matrix units;
+activations between them take half the memory. Variables, their updates, sums, losses and every
+operation not named here stay in float32. So a step has
 
 * one cast of each variable that products use,
 * a cast where a 16-bit value meets an operation that wants float32, and back,
-* none between operations that can pass 16-bit values on to each other.
+* no cast between operations that can pass 16-bit values on to each other.
 
-The rewrite is one of programs in any form: with loops and conditionals as nodes, whose programs it
-goes into, or as primitives, where a cast is in the iteration and in the branch of the value that it
-casts; what a loop takes from outside is cast before it. What goes around a loop stays in float32.
+The rewrite works on programs in any form. Where loops and conditionals are nodes, it goes into
+their programs. Where they are primitives, a cast is in the iteration and in the branch of the value
+that it casts. Values that a loop takes from outside are cast before it. Values that go around a
+loop stay in float32.
 
 float16 has a small range: gradients underflow unless the loss is scaled up
 (`runnel.train.loss_scale_optimizer`). bfloat16 has the range of float32.

@@ -1,10 +1,10 @@
-"""Gradients of what was not broadcast: no sum over no axes, no reshape to the shape that is there.
+"""Simplifies gradients of operands that were not broadcast: no empty sum, no reshape to itself.
 
-The gradient of ``x * y`` is summed over the axes in which one of them was stretched. Where the size
-of the batch is unknown while the graph is built, that is left to the step: shapes are taken (of
-every iteration, for the gradient of a loop), the axes found, and a sum and a reshape made of them.
-``symbolic_shapes`` tells where all this does nothing. What a loop has pushed for it and nobody pops
-any more is not pushed.
+The gradient of ``x * y`` is summed over the axes in which one of them was stretched. If the size of
+the batch is unknown while the graph is built, the graph leaves this to the step: it takes the
+shapes (of every iteration, for the gradient of a loop), finds the axes, and makes a sum and a
+reshape of them. ``symbolic_shapes`` finds out where all this does nothing. Then the loop also stops
+pushing values that nobody pops any more.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The rewriting passes, in the order in which they run.
 
-A pass is a function from a program to a program. ``rewrite`` makes the changes that alter what a
-step computes (for the better: see ``stabilize``); they are made for every step, also in the
-primitives of control flow. ``optimize`` only saves work, and is worth its time for steps that run
-more than once; regions that run dynamically go without.
+A pass is a function from a program to a program. ``rewrite`` makes the changes that alter results
+(for the better: see ``stabilize``). It runs for every step, also in the primitives of control flow.
+``optimize`` only saves work. It is worth its time for steps that run more than once, and leaves
+regions alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What operations make of shapes in which unknown sizes have names: the rules, by operation.
+"""Rules, by operation, for shapes in which unknown sizes have names.
 
-A rule says what holds whenever the operation succeeds, whatever the sizes are, 0 and 1 included; a
-size that it says nothing of is None. ``symbolic_shapes`` follows a step with these.
+A rule says what holds whenever the operation succeeds, whatever the sizes are, 0 and 1 included. A
+size of which it says nothing is None. ``symbolic_shapes`` follows a step with these rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Algebraic simplification: operations that do nothing, or that something cheaper does.
+"""Algebraic simplification: replaces operations that do nothing, or that a cheaper one can do.
 
-Only identities that hold for every value, NaN and infinity included (so x * 0 stays).
+It uses only identities that hold for every value, NaN and infinity included (so x * 0 stays).
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Products in a loop with weights from outside, split so that an iteration computes less.
+"""Splits products in a loop with weights from outside, so that an iteration computes less.
 
 * ``matmul(concat([x_t, h], 1), w)``, where ``x_t`` is read from a TensorArray that was filled
-  before the loop, is ``matmul(x_t, w_x) + matmul(h, w_h)``; the first is computed for all
-  iterations at once, before the loop (unless it has ``swap_memory``: they would all be kept).
-* Of ``matmul(a, w, transpose_b=True)``, split into parts, only those that are used are computed:
-  the gradient of ``h``, but not that of an input that nobody asked for.
+  before the loop, becomes ``matmul(x_t, w_x) + matmul(h, w_h)``. The first is computed for all
+  iterations at once, before the loop (unless the loop has ``swap_memory``, since all results would
+  be kept).
+* If ``matmul(a, w, transpose_b=True)`` is split into parts, only the used ones are computed: the
+  gradient of ``h``, but not that of an input that nobody asked for.
 * A constant part of the weights is cut out once, before the loop: XLA takes a slice to be free and
   leaves it in the loop, where each iteration would copy it.
 """

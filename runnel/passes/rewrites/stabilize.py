@@ -1,7 +1,7 @@
-"""Numerically stabilising rewrites: expressions that overflow or cancel, computed safely.
+"""Numerically stabilising rewrites: safe forms of expressions that overflow or cancel.
 
-Theano's lesson: what the user writes in the notation of a paper is often not what should be
-computed. Each rule removes an overflow, an underflow or a cancellation.
+Theano's lesson: the notation of a paper often does not say how to compute a formula. Each rule
+removes an overflow, an underflow or a cancellation.
 """
 
 from __future__ import annotations

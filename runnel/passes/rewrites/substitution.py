@@ -1,9 +1,9 @@
-"""Rewriting by local rules: each looks at a node and may replace the value it computes.
+"""Rewriting by local rules: each looks at a node and may replace the value that it computes.
 
-In a program with the primitives of control flow a value also has an iteration and a branch, and
-the variable behind ``<variable>/read`` is read by whoever takes it, when that runs. There what is
-put in place of a node waits for all that the rule has looked at, so that it is alive when the node
-was and no earlier; and what reads a variable is left alone.
+In a program with the primitives of control flow, a value also has an iteration and a branch, and a
+node that takes ``<variable>/read`` reads the variable when it runs. There the replacement of a node
+waits for everything that the rule has looked at, so it is alive when the node was and no earlier.
+Rules leave nodes that read a variable alone.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Sums over the iterations of a gradient's loop, as one product after the loop.
+"""Computes a sum over the iterations of a gradient's loop as one product after the loop.
 
 The gradient of weights that a loop uses in every iteration is a sum of products,
-``total + matmul(a, b, transpose_a=True)``, for which as much as the weights is read and written
-each time. Nothing else in the loop needs the total. So ``a`` and ``b`` of all iterations are kept,
-and one product contracts over iterations and batch at once; the gradient of a bias is likewise one
+``total + matmul(a, b, transpose_a=True)``. Each addition reads and writes as much as the weights,
+and nothing else in the loop needs the total. So the loop keeps ``a`` and ``b`` of all iterations,
+and one product contracts over iterations and batch at once. The gradient of a bias is likewise one
 sum.
 
-Only in a loop that pops what another has pushed: there ``a``, or something of its size, has been
-kept for every iteration anyway. Where ``a`` is what was popped, and the loop needs it for nothing
-else, all of it is popped at once after the loop. A loop with ``swap_memory`` is left as it is: what
-it keeps is not to be in the device's memory all at once.
+This applies only to a loop that pops what another has pushed, because there ``a``, or something of
+its size, was kept for every iteration anyway. If ``a`` is the popped value, and the loop needs it
+for nothing else, all of it is popped at once after the loop. A loop with ``swap_memory`` stays as
+it is: the values that it keeps must not be in the device's memory all at once.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Sizes that are not known but known to be equal: each unknown one has a name, a symbol.
+"""Finds unknown sizes that are equal: each unknown size gets a name, a symbol.
 
-Where the size of a batch is left open, no static shape says that two values have the same one. But
-an elementwise operation keeps the shape of what it takes, a product its rows, a loop's variable
-what it began with if the body keeps it, and what a loop pushes is what its gradient's loop pops.
-Followed through a whole step, most values of a network turn out to have the rows of what was fed.
+If the size of a batch is open, no static shape says that two values have the same one. But an
+elementwise operation keeps the shape of its inputs, a product keeps its rows, a loop's variable
+keeps its first shape if the body does, and a gradient's loop pops what the loop pushed. Followed
+through a whole step, most values of a network turn out to have the rows of the feed.
 
-A symbol names a size in one iteration of the loops around it (its scope). So what leaves a loop, or
-goes through a stack or a TensorArray, keeps only symbols from outside. Shapes hold if no operation
-fails: rows that a ``ConcatV2`` joins are those of its first input.
+A symbol names a size in one iteration of the loops around it (its scope). So a value that leaves a
+loop, or goes through a stack or a TensorArray, keeps only symbols from outside. Shapes hold if no
+operation fails: rows that a ``ConcatV2`` joins are those of its first input.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Which nodes of a step's outermost frame are one conditional with all that hangs on it.
+"""Groups the nodes of a step's outermost frame that belong to one conditional.
 
 Two nodes are in one group when one takes or awaits the other and both depend on a predicate, taken
-either way. So each conditional is in one group with those nested in it and with its gradient, while
-two that only share a predicate are in two: one may run dynamically and the other be compiled.
+either way. So each conditional is in one group with its gradient and with the conditionals nested
+in it. Two that only share a predicate are in two groups: one may run dynamically while the other is
+compiled.
 """
 
 from __future__ import annotations

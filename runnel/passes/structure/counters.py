@@ -1,7 +1,7 @@
-"""Counters of loops: from what a loop's condition compares, how often it runs.
+"""Counters of loops: finds how often a loop runs from its condition.
 
-A loop variable that grows by a constant in each iteration and is compared with a limit that stays
-the same bounds the number of iterations. If the condition is nothing but such comparisons, the
+If a loop variable grows by a constant in each iteration and is compared with a limit that stays the
+same, that bounds the number of iterations. If the condition is nothing but such comparisons, the
 number is exact.
 """
 

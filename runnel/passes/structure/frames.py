@@ -1,12 +1,12 @@
-"""The frames of a program: which loop each node runs in, and in which order its nodes begin.
+"""The frames of a program: the loop in which each node runs, and the order in which nodes begin.
 
-A frame is what ``Enter`` ops of one name lead into; the whole step is the outermost. A node runs
-in the frame from which its inputs come: ``Enter`` leads into a child, ``Exit`` back to the parent.
+The ``Enter`` ops of one name lead into one frame; the whole step is the outermost. A node runs in
+the frame from which its inputs come: ``Enter`` leads into a child, ``Exit`` back to the parent.
 
 Within an iteration nodes begin in the order of construction, as far as edges allow. A child frame
-is one item of that order: it runs, all iterations of it, when everything that enters it is there.
-A node that was constructed later, but is needed by an earlier one (such as the stack to which a
-gradient has a loop push its values), begins just before that.
+is one item of that order: all its iterations run when everything that enters it is there. A node
+that was constructed later, but that an earlier one needs (such as the stack to which a gradient
+makes a loop push its values), begins just before that.
 """
 
 from __future__ import annotations

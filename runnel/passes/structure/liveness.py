@@ -1,17 +1,17 @@
-"""On what it depends whether a node is alive, as far as the graph tells.
+"""The conditions under which each node is alive, as far as the graph tells.
 
-A node's *conditions* are those under which all that it takes is alive: that a predicate has come
-out one way, or something that only a run can tell. Nodes of one frame with the same conditions are
-all alive in an iteration or all dead.
+A node's *conditions* are those under which all its inputs are alive: a predicate has come out one
+way, or something that only a run can tell. Nodes of one frame with the same conditions are all
+alive in an iteration or all dead.
 
 A frame is *regular* when it is a loop whose course follows from one predicate: its variables enter
-alive together, what goes on to the next iteration does so together when the predicate is true, and
+alive together, they continue together to the next iteration when the predicate is true, and
 everything leaves when it is false. Then the order in which the nodes of an iteration run is known
 before it runs, unless one has to wait.
 
-Raising puts what is alive under known conditions into conditionals and loops
-(``passes.structure.raise_control_flow``); what runs dynamically is cut and written by the same
-conditions (``passes.clusters.frame_units``, ``runtime.dynamic.loop_code``).
+Raising puts nodes that are alive under known conditions into conditionals and loops
+(``passes.structure.raise_control_flow``). Regions are cut and written by the same conditions
+(``passes.clusters.frame_units``, ``runtime.dynamic.loop_code``).
 """
 
 from __future__ import annotations

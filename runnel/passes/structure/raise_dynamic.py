@@ -1,11 +1,11 @@
-"""Regions: what is not raised becomes nodes that hold the primitives and run dynamically.
+"""Puts loops and conditionals that are not raised into regions, which hold the primitives.
 
-What runs dynamically in a step need not be one region: the gradient of a branch runs after what
-took the branch's result. So its nodes are put into *levels*, each of which nothing leaves and comes
-back to, and what hangs together in a level is one region. Values that only a branch has are handed
-from region to region, dead where the branch was not taken.
+They need not be one region: the gradient of a branch runs after the code that took the branch's
+result. So their nodes go into *levels*, such that nothing leaves a level and comes back, and
+connected nodes of a level are one region. A region hands the values that only one branch has to the
+next region, dead if the branch was not taken.
 
-A value from outside that may itself be dead there (a raised conditional hands it over) comes in
+A value from outside that may itself be dead there (a raised conditional hands it over) enters
 behind a ``Switch`` for each of its conditions, since compiled code has no dead values.
 """
 

@@ -1,8 +1,8 @@
-"""What raising works on: the nodes of one frame, with values and control edges seen through.
+"""The nodes of one frame as raising sees them, with values and control edges seen through.
 
-``Switch``, ``Enter`` and the like pass values on; here the values that they pass on have the number
-of what was passed to them (``Raising.alias``). An :class:`Item` is a node on its way into a
-program; when items become one structured node, those that waited for them wait for that.
+``Switch``, ``Enter`` and the like pass values on; here a value that they pass on has the number of
+the value that they took (``Raising.alias``). An :class:`Item` is a node on its way into a program.
+When items become one structured node, those that waited for them wait for that node.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 A well-formed one is a :class:`Loop` or a :class:`Conditional`. Any other, and one that may block,
 is :class:`Dynamic`: it holds the primitives themselves.
 
-``passes.structure.raise_control_flow`` makes these nodes of the primitives. Values are numbered
-across the step and the programs inside it; what a program takes from outside it has as a feed, and
-what it hands out as a fetch. Variables are not handed over: a program that touches one names it,
-and whoever runs the node threads the variable's value through it.
+``passes.structure.raise_control_flow`` makes these nodes from the primitives. Values are numbered
+across the step and the programs inside it. A program gets values from outside as feeds, and returns
+values as fetches. Variables are not handed over: a program that touches one names it, and whoever
+runs the node threads the variable's value through it.
 """
 
 from __future__ import annotations
