@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from runnel.distributed.protocol.worker_pb2 import Register
+from runnel.distributed.step_rendezvous import task_of
 from runnel.distributed.worker import WorkerStep
 from runnel.graph import errors
 from runnel.graph.dtypes import DType, as_dtype
@@ -56,6 +57,8 @@ class HostedPart:
         """How long a run takes, about, without its waiting; it is not known at first."""
         self.holds_thread = True
         """Whether an operation of it may wait on its thread; known when it has been prepared."""
+        self.receivers: frozenset[str] = frozenset()
+        """The tasks to which it sends, then known, too; its own may be one."""
 
     def plan(self) -> StepPlan:
         """What runs it."""
@@ -83,6 +86,11 @@ class HostedPart:
                 None, None, f"A part of a step cannot be read: {error}"
             ) from error
         self.holds_thread = any(op.op_def.holds_thread for op in graph.get_operations())
+        self.receivers = frozenset(
+            task_of(op.attrs["recv_device"])
+            for op in graph.get_operations()
+            if op.type in ("_Send", "_SendMany")
+        )
         return StepPlan(
             fetches,
             [

@@ -98,6 +98,7 @@ class Server:
             self.task,
             SessionDevices(self.devices, bool(config.allow_soft_placement)),
             self._ship,
+            lambda task: self.peers.known(task) is not None,
             self.peers.backlog,
         )
         self.host.join_cluster(leader, self._fabric)
@@ -303,12 +304,18 @@ class Server:
         dials: bool = True,
         given_up: GivenUp | None = None,
     ) -> None:
+        def require_wanted() -> None:
+            why = None if given_up is None else given_up()
+            if why is not None:
+                raise why
+
         channel = self.peers.known(task)
         if channel is None:
             if not dials:
                 raise errors.UnavailableError(None, None, f"{task} is not connected")
             known = self.addresses.get(task, address)
-            channel = self.peers.channel(task, known or address, self.peers.deadline)
+            patience = self.peers.deadline
+            channel = self.peers.channel(task, known or address, patience, require_wanted)
         channel.send(message, values, wait, given_up)
 
     def _lost(self, channel: Any, error: Exception) -> None:

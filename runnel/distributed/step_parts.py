@@ -155,6 +155,8 @@ class ClusterStep:
         self._lock = threading.Lock()
         self._values: dict[int, Any] = {}
         self._unended = {part.number: part for part, _ in plan.remote}
+        self._asked = 0
+        """How many of these tasks have been asked to run their parts."""
         self._cause: errors.OpError | None = None
         self._consequence: errors.OpError | None = None
         self._number = 0
@@ -196,6 +198,7 @@ class ClusterStep:
             if self._here is None:
                 raise errors.CancelledError(None, None, "The step was cancelled: it is over")
         for remote, remote_places in plan.remote:
+            self._asked += 1
             message = RunPart(session.number, remote.number, self._number, oldest, trace)
             if trace:  # answered before the part ends: what comes in order is read in order
                 ping(session.channels[remote.task])
@@ -297,6 +300,8 @@ class ClusterStep:
                 here = None if self._here is None else self._here.rendezvous.error
                 if error is not here and self._consequence is None:
                     self._cause = error
+            for part, _ in self._plan.remote[self._asked :]:  # nobody will tell their end
+                self._unended.pop(part.number, None)
             unended = list(self._unended.values())
         for part in unended:
             envelope = Envelope()

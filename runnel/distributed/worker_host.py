@@ -59,16 +59,19 @@ class WorkerHost:
         task: str,
         devices: SessionDevices,
         ship: Callable[..., None],
+        knows: Callable[[str], bool],
         backlog: Backlog,
     ) -> None:
         """``ship(task, address, message, values, wait)`` sends to a task of a name.
 
-        With ``dials=False`` it fails at once if the task has to be dialled.
+        With ``dials=False`` it fails at once if the task has to be dialled: ``knows(task)`` says
+        whether it need not be.
         """
         self.task = task
         self.devices = devices
         self.state = TaskState()
         self._ship_to = ship
+        self._knows = knows
         self._backlog = backlog
         self._worker = Worker(task, self._rendezvous)
         # Held while the state machine takes an event; never while a part runs or something is sent.
@@ -124,10 +127,13 @@ class WorkerHost:
 
         While readers are slow it may not: what it sends would pile up here. A thread of the pool
         is held up by them. Nor may a part that waits on its thread: what it waits for may be in
-        the next message.
+        the next message. Nor one that would have to dial who gets its values.
         """
         return (
-            part.seconds < INLINE_SECONDS and not part.holds_thread and not self._backlog.is_large
+            part.seconds < INLINE_SECONDS
+            and not part.holds_thread
+            and not self._backlog.is_large
+            and all(task == self.task or self._knows(task) for task in part.receivers)
         )
 
     def deliver(self, peer: Any, message: Bundle, values: Sequence[Any]) -> None:
@@ -306,7 +312,7 @@ class WorkerHost:
             hosted = self.sessions.get(session)
             address = "" if hosted is None else hosted.peers.get(task, "")
             wait = getattr(self._reading, "roused", None) is None
-            self._ship_to(task, address, bundle, values, wait, given_up=given_up)
+            self._ship_to(task, address, bundle, values, wait, dials=wait, given_up=given_up)
 
         return ship
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
+from queue import Queue
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +18,7 @@ from runnel.distributed.server import Server
 from runnel.distributed.transport.in_process import InProcessChannel
 from runnel.distributed.worker import Discard, Prepare
 from runnel.distributed.worker_host import WorkerHost
+from runnel.runtime.state.step_context import StepContext
 from tests.distributed.clusters import servers
 from tests.distributed.test_peers import Task
 
@@ -244,3 +247,90 @@ def test_a_question_that_cannot_be_asked_is_forgotten():
         assert not server._questions
     finally:
         server.stop()
+
+
+def handed_on() -> tuple[Any, Any]:
+    """What is fed to ``ps0``, and what ``ps1`` makes of what that one sends to it."""
+    with tf.device("/job:ps/task:0"):
+        given = tf.placeholder(tf.float32, [])
+        sent = given + 1.0
+    with tf.device("/job:ps/task:1"):
+        return given, sent * 2.0
+
+
+def cut(one: Any, other: Any, monkeypatch: Any) -> None:
+    """Ends the channels between two servers; both have dealt with it."""
+    channels = [c for c in one.peers.channels() if c.task == other.task]
+    ended: Queue[Any] = Queue()
+    lost = Server._lost
+
+    def noted(self: Any, channel: Any, error: Exception) -> None:
+        lost(self, channel, error)
+        ended.put(channel)
+
+    for server in (one, other):
+        monkeypatch.setattr(server.peers, "_told_lost", partial(noted, server))
+    for channel in channels:
+        channel.close("for the test")
+    for _ in range(2 * len(channels)):
+        ended.get(timeout=PATIENCE)
+
+
+def test_nobody_is_dialled_by_who_reads(monkeypatch):
+    """A part that runs on the thread that reads has found that who gets its values is not there."""
+    dialled: Queue[str] = Queue()
+    dial = Peers._dial
+
+    def noted(self: Peers, task: str, address: str) -> Any:
+        dialled.put(threading.current_thread().name)
+        return dial(self, task, address)
+
+    with servers(ps=2, worker=1) as found:
+        given, received = handed_on()
+        with tf.Session(found["worker0"].target) as sess:
+            for _ in range(10):
+                assert sess.run(received, {given: 1.0}) == 4.0
+            monkeypatch.setattr(Peers, "_dial", noted)
+            for _ in range(5):
+                cut(found["ps0"], found["ps1"], monkeypatch)
+                assert sess.run(received, {given: 1.0}) == 4.0
+    names = [dialled.get(timeout=PATIENCE) for _ in range(dialled.qsize())]
+    assert names and not any(name.startswith("runnel-reader") for name in names)
+
+
+@pytest.mark.parametrize("task", ["ps0", "ps1"])
+def test_a_step_that_fails_as_it_begins_waits_for_no_part_that_was_not_begun(task, monkeypatch):
+    linger = StepContext.linger
+    over: Queue[bool] = Queue()
+
+    def noted(self: StepContext, happened: Any, seconds: float) -> None:
+        linger(self, happened, seconds)
+        over.put(happened())
+
+    monkeypatch.setattr(StepContext, "linger", noted)
+    with servers(ps=2, worker=1) as found:
+        given, received = handed_on()
+        with tf.Session(found["worker0"].target) as sess:
+            assert sess.run(received, {given: 1.0}) == 4.0
+            cut(found["worker0"], found[task], monkeypatch)
+            with pytest.raises(tf.errors.OpError):
+                sess.run(received, {given: 1.0})
+    assert over.get(timeout=PATIENCE)
+
+
+def test_a_step_that_waits_until_a_task_is_reached_can_be_stopped(monkeypatch):
+    monkeypatch.setenv("RUNNEL_HEARTBEAT_SECONDS", str(4 * PATIENCE))
+
+    def refused(self: Peers, task: str, address: str) -> Any:
+        raise ConnectionRefusedError("nobody is there")
+
+    with servers(ps=2, worker=1) as found:
+        given, received = handed_on()
+        host = found["ps0"].host
+        with tf.Session(found["worker0"].target) as sess:
+            assert sess.run(received, {given: 1.0}) == 4.0
+            monkeypatch.setattr(Peers, "_dial", refused)
+            cut(found["ps0"], found["ps1"], monkeypatch)
+            with pytest.raises(tf.errors.DeadlineExceededError):
+                sess.run(received, {given: 1.0}, tf.RunOptions(timeout_in_ms=200))
+            assert host._await_parked(lambda: not host.runs, PATIENCE)

@@ -276,11 +276,7 @@ class StepContext:
         An error says that the step has to stop before that; ``what`` it waits for, if that is not
         an operation.
         """
-        if self._wake is None:
-            wake = threading.Lock()
-            wake.acquire()
-            self._wake = wake
-        wake = self._wake
+        wake = self._lock_to_sleep_on()
         in_main_thread = threading.current_thread() is threading.main_thread()
         while not happened():
             if self.cancelled is not None:
@@ -292,6 +288,14 @@ class StepContext:
             elif not wake.acquire(timeout=max(self.deadline - now(), 0)):
                 if not happened():
                     raise self._out_of_time(what)
+
+    def _lock_to_sleep_on(self) -> Any:
+        """A lock that is held, until somebody rouses the step."""
+        if self._wake is None:
+            wake = threading.Lock()
+            wake.acquire()
+            self._wake = wake
+        return self._wake
 
     def stopped(self, what: str) -> errors.OpError | None:
         """The error of a step that has to stop while ``what`` waits; None when it need not."""
@@ -306,8 +310,8 @@ class StepContext:
     def linger(self, happened: Callable[[], bool], seconds: float) -> None:
         """Waits for ``happened()``, but no longer than that, in a step that has failed."""
         limit = now() + seconds
-        wake = self._wake
-        while wake is not None and not happened() and (left := limit - now()) > 0:
+        wake = self._lock_to_sleep_on()
+        while not happened() and (left := limit - now()) > 0:
             wake.acquire(timeout=left)
 
     def _cancelled(self, what: str | None = None) -> errors.CancelledError:
