@@ -1,4 +1,4 @@
-"""Recognises memory from outside that one array alone uses."""
+"""Memory from outside that one array alone uses, and how to recognise such an array."""
 
 from __future__ import annotations
 

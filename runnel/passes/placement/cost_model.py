@@ -1,8 +1,9 @@
-"""What an operation and a transfer cost, for automatic placement: work from shapes, over speeds.
+"""The cost of operations and transfers, for automatic placement: work from shapes, over speeds.
 
-Speeds are those of this machine where they have been measured (``runtime.devices.calibration``),
-and typical ones otherwise. The model is rough on purpose. Placement only acts on differences that
-are clear, such as a thousand small operations on a GPU against the same on the CPU.
+The speeds are those of this machine where runnel has measured them
+(``runtime.devices.calibration``), and typical ones otherwise. The model is rough on purpose.
+Placement only acts on clear differences, such as a thousand small operations on a GPU against the
+same on the CPU.
 """
 
 from __future__ import annotations

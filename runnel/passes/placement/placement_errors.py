@@ -1,4 +1,4 @@
-"""The errors of placement: which operation, where it was made, what was asked, what to do."""
+"""Errors of placement: which operation, where it was made, what it asked for, what to do."""
 
 from __future__ import annotations
 

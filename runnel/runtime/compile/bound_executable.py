@@ -1,9 +1,10 @@
 """A compiled segment with the state that it reads and replaces: what a step calls.
 
-A call is *started* under the locks of the variables that it updates, which are given back at once:
-XLA runs what follows after it. What is still to be known then, whether the checks held, is an
-:class:`Unconfirmed`; or, of a step that is sent ahead, a :class:`SentStep`. Whatever can be done
-before the result is waited for is done before: it costs no time while the device computes.
+A call *starts* under the locks of the variables that it updates, and gives them back at once: XLA
+runs whatever follows after it. One question stays open then: did the checks hold? An
+:class:`Unconfirmed` answers it later or, for a step that is sent ahead, a :class:`SentStep`.
+Everything that can be done before the wait for the result is done before: it costs no time while
+the device computes.
 """
 
 from __future__ import annotations

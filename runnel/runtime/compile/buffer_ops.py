@@ -1,7 +1,7 @@
-"""What the operations on stacks and TensorArrays do to buffers, while they are traced.
+"""Traces the operations on stacks and TensorArrays: what each does to the buffers.
 
-What an index or a state of an element must be is checked where it is not known to hold; the
-interpreter finds the words for what went wrong.
+It checks an index or an element's state where the trace does not know that it is right. The
+interpreter finds the words for a failure.
 """
 
 from __future__ import annotations

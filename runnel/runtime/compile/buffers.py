@@ -1,11 +1,11 @@
 """Stacks and TensorArrays in compiled code: buffers of fixed size, passed on from use to use.
 
-While a segment is traced, a handle is an object of Python and what it holds is in :class:`Effects`.
-A loop carries the buffers that its body changes, a conditional hands them out of both branches
+While a segment is traced, a handle is an object of Python, and :class:`Effects` has the contents. A
+loop carries the buffers that its body changes, a conditional hands them out of both branches
 (``runtime.compile.structured_trace``). Their sizes are known then: a stack has room for as many
 elements as the loops around its pushes have iterations.
 
-Of a loop with ``swap_memory`` on an accelerator, the buffers of stacks are in the host's memory.
+For a loop with ``swap_memory`` on an accelerator, the buffers of stacks are in the host's memory.
 XLA copies an element there when it is pushed and back when it is popped, while the loop goes on.
 """
 
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runnel.graph.shapes import Dims
-from runnel.wide_types import with_wide_types
+from runnel.runtime.state.uninterrupted import uninterrupted
 
 _ZERO = np.int32(0)
 _SMALL = 1 << 18
@@ -277,7 +277,7 @@ def _making_buffers(shapes: tuple[tuple[Any, Any], ...], device: Any) -> Callabl
 
     sharding = None if device is None else jax.sharding.SingleDeviceSharding(device)
     making = jax.jit(zeros, out_shardings=sharding)
-    return with_wide_types(lambda: executable_cache.compiled(making.lower()))
+    return uninterrupted(lambda: executable_cache.compiled(making.lower()))
 
 
 class Effects:

@@ -1,4 +1,4 @@
-"""The checks of kernels in a traced segment: a failed one keeps everything as it was."""
+"""The checks of kernels in a traced segment: if one fails, everything stays as it was."""
 
 from __future__ import annotations
 

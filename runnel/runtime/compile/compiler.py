@@ -1,10 +1,10 @@
-"""The compiled tier: a segment traced with jax.numpy and compiled by XLA into one call.
+"""The compiled tier: traces a segment with jax.numpy, and has XLA compile it into one call.
 
-What is traced is a :class:`runnel.runtime.compile.segment_program.SegmentProgram`. One that was
-compiled before, by this process or another, is neither traced nor compiled: its executable and what
-its trace has found are kept, by a key of all that they depend on.
+The traced function is a :class:`runnel.runtime.compile.segment_program.SegmentProgram`. A segment
+that this process or another compiled before is neither traced nor compiled: runnel keeps its
+executable and the findings of its trace, by a key of everything that they depend on.
 
-64-bit types need JAX's x64 mode; it is switched on for the duration of our own calls only.
+64-bit types need JAX's x64 mode, which runnel switches on only for the duration of its own calls.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A folder of entries that processes share: named, checked, bounded in size.
 
-An entry is written beside its place and put there by one rename, so whoever reads it sees all of it
-or nothing. It begins with a mark, the version of this form, and the checksum of the rest with its
-name; whatever does not agree is as good as absent. Nothing here raises an error: without a folder
-nothing is kept. When the entries exceed the limit, those that were used longest ago go.
+It writes an entry beside its place and puts it there by one rename, so a reader sees all of it or
+nothing. An entry begins with a mark, the version of this form, and the checksum of the rest with
+its name; an entry that does not agree counts as absent. Nothing here raises an error: without a
+folder nothing is kept. When the entries exceed the limit, the least recently used go.
 """
 
 from __future__ import annotations

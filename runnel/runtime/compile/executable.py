@@ -1,4 +1,4 @@
-"""A compiled segment, and what a call of it has to know."""
+"""A compiled segment, and all that a call of it must know."""
 
 from __future__ import annotations
 

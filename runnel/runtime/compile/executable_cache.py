@@ -1,17 +1,18 @@
-"""XLA's executables, kept on disk: a program that was compiled before is loaded instead.
+"""XLA's executables on disk: loads a program that was compiled before, instead of compiling it.
 
-The name of an entry is a checksum of all that the executable depends on: the program in StableHLO,
-XLA's options, the versions, the device, this machine's processor. What is kept is XLA's own
-serialized form. JAX traces and lowers as always and makes the calls; only the client that it asks
-to compile is another for that moment, one that looks into the store first. JAX has no public name
-for the place of that client: where it is not found, or not accepted, everything is compiled.
+The name of an entry is a checksum of everything that the executable depends on: the program in
+StableHLO, XLA's options, the versions, the device, this machine's processor. The entry holds XLA's
+own serialized form. JAX traces and lowers as always and makes the calls. Only when it asks a client
+to compile, another client answers, which looks into the store first. JAX has no public name for the
+place of that client: if it is not found, or not accepted, everything is compiled.
 
-What is known by another name than that of its program, a segment say (``segment_key``), need not be
-lowered to be found: :func:`made` tells under which name it is kept, and :func:`loaded` takes it.
+Whatever is known by another name than that of its program, such as a segment (``segment_key``), can
+be found without lowering it: :func:`made` tells under which name it is kept, and :func:`loaded`
+takes it.
 
-Foreign functions are kept by their names; they were registered when the program was traced. So are
-callbacks on a CPU, by their number: XLA is handed those of this process with what it loads.
-Elsewhere a program with callbacks is not kept.
+Foreign functions are kept by their names; tracing the program registered them. So are callbacks on
+a CPU, by their number: XLA gets those of this process with the program that it loads. Elsewhere a
+program with callbacks is not kept.
 """
 
 from __future__ import annotations

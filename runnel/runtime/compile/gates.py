@@ -1,4 +1,4 @@
-"""Which results of a segment give way to old values when a check fails, and its equal blocks."""
+"""Which results of a segment keep their old values when a check fails, and its equal blocks."""
 
 from __future__ import annotations
 

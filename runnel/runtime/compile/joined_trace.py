@@ -1,4 +1,4 @@
-"""Joined updates, traced: one call of a kernel for what each lane does."""
+"""Traces joined updates: one call of a kernel does what each lane does."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Updates that do the same to many variables, made one over the elements of all of them.
+"""Joins updates that do the same to many variables into one over the elements of all of them.
 
-An optimizer applies one formula to every variable. To an accelerator each array that a call takes
-and gives costs the host microseconds, and each of the formula's kernels costs the device some: so
-the slots of all variables (Adam's moments) are one array of the state, a flat pack, the gradients
-are put behind one another, and the formula is computed once. What the formula does to the variables
-themselves is done apart: others use them, and want them as they are.
+An optimizer applies one formula to every variable. On an accelerator each array that a call takes
+or gives costs the host microseconds, and each of the formula's kernels costs the device some. So
+the slots of all variables (Adam's moments) are one array of the state, a flat pack; the gradients
+are put one after another; and the formula is computed once. Its effect on the variables themselves
+is computed apart, because others use them and want them as they are.
 
-Lanes (``update_lanes``) of one signature are joined.
+It joins lanes (``update_lanes``) of one signature.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A loop compiled by itself, for as many iterations as it turns out to have, up to a bound.
+"""Compiles a loop by itself, for as many iterations as it turns out to have, up to a bound.
 
-A compiled segment knows the length of every array, and so how often its loops run. Where that
-changes from step to step the segment is interpreted, but its loops need not be: in an iteration
-nothing depends on how many there are. So a loop is compiled with room for ``capacity`` elements in
-its stacks and TensorArrays, and takes the number of iterations, like any integer that varies, as an
-argument. What its stacks hold goes to the loop of the gradient as it is.
+A compiled segment knows the length of every array, and so how often its loops run. If that changes
+from step to step, the segment is interpreted. But its loops need not be: nothing in an iteration
+depends on how many there are. So a loop is compiled with room for ``capacity`` elements in its
+stacks and TensorArrays, and takes the number of iterations as an argument, like any integer that
+varies. The contents of its stacks go to the loop of the gradient as they are.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from runnel.runtime.compile.loop_arguments import (
     Scratch,
 )
 from runnel.runtime.interpret.code import TracedCall
+from runnel.runtime.state.uninterrupted import uninterrupted
 from runnel.wide_types import with_wide_types
 
 _MOST_SPARE = 32
@@ -80,6 +81,7 @@ class CompiledLoop:
         self._scratch = Scratch()
         self._last: dict[int, tuple[weakref.ref[Any], Any]] = {}
         """What the last call has left in a stack or an array: that, and its buffer."""
+        self._was_called = False
         self._changed: list[int] = []
         """The numbers of the stacks and arrays that it leaves in another state."""
         self._known: list[Any] = []
@@ -224,7 +226,9 @@ class CompiledLoop:
         with self._lock:
             operands = arguments.operands(self._scratch, self._donated)
             borrowed = self._borrowed()
-            given, left, holds = with_wide_types(self._jitted, *operands, borrowed)
+            call = with_wide_types if self._was_called else uninterrupted
+            given, left, holds = call(self._jitted, *operands, borrowed)
+            self._was_called = True
             succeeded = bool(np.asarray(holds))  # which is there when the call has ended
             self._scratch.give_back()
             left = dict(zip(self._changed, left, strict=True))

@@ -1,4 +1,4 @@
-"""What a loop that is compiled by itself is given: a signature, and arrays (``loop_alone``)."""
+"""The arguments of a loop that is compiled by itself (``loop_alone``): a signature, and arrays."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """A question that a compiled program asks the host, through XLA's foreign function interface.
 
 A callback of JAX makes the whole program run on the thread that calls it, which cannot start or
-release anything meanwhile; and an interrupt inside it loses the buffers that the program was given
-to update in place. A foreign function is called on the thread on which XLA runs the program, and
-takes a few microseconds. The structures are those of ``xla/ffi/api/c_api.h``, as far as needed.
+release anything meanwhile; and an interrupt inside it loses the buffers that the program updates in
+place. XLA calls a foreign function on the thread that runs the program, which takes a few
+microseconds. The structures are those of ``xla/ffi/api/c_api.h``, as far as needed.
 """
 
 from __future__ import annotations

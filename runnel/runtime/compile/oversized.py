@@ -1,4 +1,4 @@
-"""Arrays inside a traced segment that no machine can hold, found before XLA sees them.
+"""Finds arrays inside a traced segment that no machine can hold, before XLA sees them.
 
 XLA ends the process when the number of an array's bytes does not fit 64 bits.
 """

@@ -1,9 +1,9 @@
 """Which variables a compiled segment takes and gives as the rows of one array.
 
 Blocks of a repetition that update small variables, one each, take them from a pack of the state
-(``runtime.state.pack``) and put them back there: for XLA, and in every call, they are one array.
+(``runtime.state.pack``) and put them back there. For XLA, and in every call, they are one array.
 Updates of other variables are in no block: taking row after row out of an array costs XLA more than
-compiling them one by one.
+compiling the updates one by one.
 """
 
 from __future__ import annotations

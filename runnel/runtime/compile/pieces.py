@@ -1,9 +1,9 @@
-"""A long traced computation in pieces, between which it asks whether to go on.
+"""Cuts a long traced computation into pieces, between which it asks whether to go on.
 
-What does not depend on the answer is cut into pieces of about a tenth of a second, as estimated.
-Each is a branch of a conditional: when the step has to stop, the rest of them is skipped. What does
-depend on it, the updates of variables, comes last. All of it is still one call of one executable,
-which takes the state that it starts from and leaves the state that it ends with at once.
+Code that does not depend on the answer is cut into pieces of about a tenth of a second, as
+estimated. Each is a branch of a conditional: when the step must stop, the rest of them is skipped.
+Code that depends on the answer, the updates of variables, comes last. All of it is still one call
+of one executable, which takes the state at its start and leaves the state at its end at once.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Repetitions: stretches of a segment's instructions that do the same over and over.
+"""Repetitions: finds equal blocks of instructions that follow one another in a segment.
 
-An unrolled network, or one of many equal layers, is built by a loop of Python: so its instructions,
-in the order of construction, are periodic, forward and backward. What comes of one turn of such a
-loop is a *repetition*'s block. Blocks are equal when their instructions are, in the same order, and
-take what they take from the same places: of the same block, of the block before, or from outside.
-Blocks follow one another without a gap, so whatever a block takes from outside is there before the
-first of them, and whatever uses their results comes after the last.
+A loop of Python builds an unrolled network, or one of many equal layers. So its instructions, in
+the order of construction, are periodic, forward and backward. One turn of such a loop makes one
+block of a *repetition*. Blocks are equal when they have the same instructions, in the same order,
+whose inputs come from the same places: from the same block, from the block before, or from outside.
+Blocks follow one another without a gap, so an input from outside exists before the first of them,
+and the users of their results come after the last.
 """
 
 from __future__ import annotations

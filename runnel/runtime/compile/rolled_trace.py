@@ -1,7 +1,7 @@
-"""A repetition of a segment as one ``lax.scan``: the compiler sees a block once.
+"""Traces a repetition of a segment as one ``lax.scan``: the compiler sees a block once.
 
-What a block takes from outside is the same for all blocks, or a row of an array for each. What it
-takes of the block before is carried. Of its results those that are used later are kept: all of
+An input of a block from outside is the same for all blocks, or a row of an array for each. Inputs
+from the block before are carried. Of a block's results those that are used later are kept: all of
 them as rows of one array, or only the last.
 """
 

@@ -1,7 +1,7 @@
-"""Values of a trace that are rows of one array: what blocks of a repetition have given, or take.
+"""Values of a trace that are rows of one array: the results or inputs of a repetition's blocks.
 
-A row is taken out of its array only for who needs it alone. Who takes the rows in their order, a
-repetition or an operation that puts them together, takes them from the array as it is.
+A row is taken out of its array only for a user that needs it alone. A user of all rows in their
+order, a repetition or an operation that joins them, takes them from the array as it is.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""What a compiled segment depends on, all of it, as one checksum.
+"""One checksum of everything that a compiled segment depends on.
 
-Everything that ``compile_segment`` is given is described, field by field, and with it what a trace
-may look at besides: runnel's own sources, the versions of what it is made with, JAX's settings, the
-native library, the machine and the device. A description knows a few types; of anything else it
-says :class:`Indescribable`, and the segment is traced each time. So is one with an operation, or a
-kernel, that is not runnel's own: what such a function does cannot be seen from here.
+It describes every field of the input of ``compile_segment``, and all that a trace may look at
+besides: runnel's own sources, the versions of the packages, JAX's settings, the native library, the
+machine and the device. A description knows a few types. For any other it raises
+:class:`Indescribable`, and the segment is traced each time. So is a segment with an operation, or a
+kernel, that is not runnel's own, since nobody can see from here what such a function does.
 
-Names of operations are left out, and numbers of values: two graphs that compute the same by the
-same instructions are the same. Variables are numbered in the order in which they are met.
+Names of operations and numbers of values are left out: two graphs that compute the same by the same
+instructions are the same. Variables are numbered in the order in which they are met.
 """
 
 from __future__ import annotations

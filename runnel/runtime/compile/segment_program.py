@@ -1,9 +1,9 @@
-"""A segment as a function to be compiled: of variables, random streams and inputs.
+"""A segment as a function to compile: of variables, random streams and inputs.
 
-The traced function takes the variables' values, the random streams and the inputs, and returns
-the new values, the outputs and, where kernels check their data, a flag for each check. When a
-flag is false nothing was changed: dense updates select the old value, scattered ones drop
-every row (``Checks.gate_indices``), and the caller finds the exact error by interpreting.
+The traced function takes the variables' values, the random streams and the inputs. It returns the
+new values, the outputs and, where kernels check their data, a flag for each check. If a flag is
+false, nothing has changed: dense updates select the old value, scattered ones drop every row
+(``Checks.gate_indices``), and the caller finds the exact error by interpreting.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What was found out about a segment when it was traced: kept, so that it need not be again.
+"""The findings of a segment's trace, kept on disk so that it need not be traced again.
 
 A record is an entry of the store of executables (``entry_store``), named by the segment's key
-(``segment_key``): JSON, with the name of the executable's own entry. Whatever is wrong with it, or
-with the executable, the segment is traced and compiled as if there were none.
+(``segment_key``): JSON, with the name of the executable's own entry. If anything is wrong with it,
+or with the executable, the segment is traced and compiled as if there were none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A segment's instructions, traced with jax.numpy; what is known while tracing stays NumPy."""
+"""Traces a segment's instructions with jax.numpy; values known while tracing stay NumPy."""
 
 from __future__ import annotations
 

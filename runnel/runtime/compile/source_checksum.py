@@ -1,8 +1,8 @@
-"""The checksum of runnel's own sources, and the versions of packages, found fast.
+"""Finds the checksum of runnel's own sources, and the versions of packages, fast.
 
 Reading a thousand files takes longer than loading a small step. So the checksum is kept (in the
-store of executables) by what the file system says of the files: a file that was written since has
-another time of its last change, which no program can set.
+store of executables) together with the file system's record of the files: a file that was written
+since has another time of its last change, which no program can set.
 """
 
 from __future__ import annotations

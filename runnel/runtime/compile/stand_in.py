@@ -1,9 +1,9 @@
-"""What JAX is given in place of a program that is loaded, and so need not be traced.
+"""A stand-in for a program that is loaded and so need not be traced.
 
 It has the operands and the results of the program, and one equation. JAX makes of it what it makes
-of any function: the layout of a call, what is donated, and a call without Python code. Only the
-executable is another: the one that was kept. Should JAX ever want it for something else than it was
-loaded for (an array on another device, say), then the program itself is traced in that place.
+of any function: the layout of a call, the donated operands, and a call without Python code. Only
+the executable is another: the one that was kept. If JAX ever needs it for something else than it
+was loaded for (an array on another device, say), the program itself is traced in that place.
 """
 
 from __future__ import annotations

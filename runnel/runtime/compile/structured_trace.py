@@ -1,9 +1,9 @@
 """The compiled tier of loops and conditionals: ``lax.while_loop`` and ``lax.cond``.
 
-What the programs inside change besides their results is carried explicitly: variables, positions of
-random streams, stacks and arrays, and whether every check has held. Before a loop or a conditional
-is traced for good it is evaluated abstractly, to learn what it changes and of which shape that is;
-a loop variable that does not keep its shape makes the loop :class:`NotCompilable`.
+They carry explicitly everything that the programs inside change besides their results: variables,
+positions of random streams, stacks and arrays, and whether every check has held. Before a loop or a
+conditional is traced for good, it is evaluated abstractly, to learn what it changes and with which
+shapes. A loop variable that does not keep its shape makes the loop :class:`NotCompilable`.
 """
 
 from __future__ import annotations

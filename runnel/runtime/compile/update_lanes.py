@@ -1,8 +1,8 @@
-"""Finding the lanes of a segment: what an optimizer's formula does to one variable.
+"""Finds the lanes of a segment: what an optimizer's formula does to one variable.
 
-A lane begins at variables that nothing else needs, the slots, and goes on through instructions
-that compute element by element. From outside it takes a gradient, a variable that others use too,
-and numbers. Two lanes of one signature do the same.
+A lane begins at the slots, variables that nothing else needs, and goes on through instructions that
+compute element by element. From outside it takes a gradient, a variable that others use too, and
+numbers. Two lanes of one signature do the same.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Stopping compiled calls: those that may run long ask the host from time to time.
+"""Stops compiled calls: those that may run long ask the host from time to time.
 
-A loop that may run long runs a number of iterations, a *quantum*, at a time. After each it asks:
-the host looks at the step, and answers with the next quantum, chosen by the time that the last one
-took so that it is asked some fifty times a second, or with 0 to stop. The first quantum comes from
-an estimate (``runtime.compile.work_estimate``). A segment that runs long without a loop asks
-between its pieces (``runtime.compile.pieces``).
+A loop that may run long runs a number of iterations, a *quantum*, at a time. After each it asks.
+The host looks at the step, and answers with 0 to stop or with the next quantum, which it chooses by
+the time that the last one took, so that the loop asks some fifty times a second. The first quantum
+comes from an estimate (``runtime.compile.work_estimate``). A segment that runs long without a loop
+asks between its pieces (``runtime.compile.pieces``).
 
-A call that was stopped says so by a check that did not hold: like any failed check, that leaves
-every variable as it was.
+A stopped call reports a check that did not hold. Like any failed check, that leaves every variable
+as it was.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How long a traced computation runs, roughly: from the shapes in its jaxpr.
+"""Estimates how long a traced computation runs, from the shapes in its jaxpr.
 
-The estimate decides whether a compiled segment is looked after while it runs, and how often. So its
-order of magnitude is what matters; time that is measured corrects it (``runtime.compile.watch``).
+The estimate decides whether a compiled segment is watched while it runs, and how often. So only its
+order of magnitude matters; measured time corrects it (``runtime.compile.watch``).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Measuring how fast the devices of this machine are, for automatic placement.
+"""Measures how fast the devices of this machine are, for automatic placement.
 
 The first placement that has a choice between devices measures them, once in a process and in a
-fraction of a second: matrix products, passes over memory, transfers in each direction. A piece of
-work is asked for once, and several times at once; the difference is what the work takes, and the
-rest is what asking for it costs. What one more kernel costs to start is left to typical figures.
+fraction of a second: matrix products, passes over memory, transfers in each direction. It asks for
+a piece of work once, and several times at once. The difference is the time of the work, and the
+rest is the time of asking. Typical figures stand for the cost of starting one more kernel.
 
-Where measuring fails, for example for lack of memory, the typical figures stand.
+If measuring fails, for example for lack of memory, the typical figures stand.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Running out of a device's memory, and other failures of a device.
 
 A compiled segment updates variables in place: from the moment it starts, their old values are gone.
-So whether it fits is asked before it runs for the first time, when nothing has changed yet.
+So runnel asks whether it fits before it first runs, when nothing has changed yet.
 """
 
 from __future__ import annotations

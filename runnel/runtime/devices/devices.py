@@ -1,11 +1,11 @@
 """The devices of this process, and the XLA device behind each.
 
-JAX knows the accelerators, but importing it costs a third of a second; a program that only
-interprets never needs it. So JAX is asked only where an accelerator may be present.
+JAX knows the accelerators, but importing it costs a third of a second, and a program that only
+interprets never needs it. So runnel asks JAX only where an accelerator may be present.
 
 XLA fixes the number of its host devices when it starts (``XLA_FLAGS``), and a library must not
 change that for the whole process. So ``ConfigProto.device_count={"CPU": 4}`` gives four *logical*
-devices, each with its own name, state and place in the schedule, which take turns on the XLA host
+devices, each with its own name, state and place in the schedule. They take turns on the XLA host
 devices that exist: one by default, four if the program was started with
 ``XLA_FLAGS=--xla_force_host_platform_device_count=4``.
 """

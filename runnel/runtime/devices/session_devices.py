@@ -1,4 +1,4 @@
-"""The devices of a session, and where its steps and its variables are placed on them."""
+"""The devices of a session, and the places of its steps and its variables on them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Moving a value to the memory of a device: the one path between devices of a process.
+"""Moves a value to the memory of a device: the one path between devices of a process.
 
 A transfer is started and not waited for. JAX orders it after the computation that makes the value
-and before those that use it, copies from device to device where the hardware can, and the step goes
+and before those that use it, and copies from device to device where the hardware can. The step goes
 on meanwhile.
 """
 

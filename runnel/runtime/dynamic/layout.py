@@ -1,4 +1,7 @@
-"""A dynamic region laid out for ``runtime.dynamic.region``: tasks, slots, pending counts, edges."""
+"""A region laid out for ``runtime.dynamic.region``: tasks, slots, pending counts, edges.
+
+A *task* of a region is a node or a stretch (and no task of a cluster).
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Loops of a region whose course is known: Python written for each.
+"""Writes Python for each loop of a region whose course is known.
 
 In a regular frame (``passes.structure.liveness``) the tasks of an iteration run in the order of
-their ranks, if none has to wait. So the whole loop is one function: what passes values on
-(``Switch``, ``Merge``, ``NextIteration``, ``Exit``) gives them another name, what is alive under a
-condition stands behind an ``if``, and an inner loop is a call.
+their ranks, if none has to wait. So the whole loop is one function: nodes that pass values on
+(``Switch``, ``Merge``, ``NextIteration``, ``Exit``) give them another name, nodes that are alive
+under a condition stand behind an ``if``, and an inner loop is a call.
 
     def run(step, e0, e1):                # what enters
         m4 = e0[()]
@@ -18,9 +18,9 @@ condition stands behind an ``if``, and an inner loop is a call.
             m4 = w12
         return x0                         # what leaves
 
-It is run when everything that enters the loop is there. Otherwise, and when each operation is to be
-observed, tasks run one by one as what they wait for arrives. So does the rest of a loop in which a
-blocking operation has no result yet (``runnel.runtime.dynamic.loop_resume``).
+The function runs when everything that enters the loop is there. Otherwise, and when each operation
+is to be observed, tasks run one by one as their inputs arrive. So does the rest of a loop in which
+a blocking operation has no result yet (``runnel.runtime.dynamic.loop_resume``).
 """
 
 from __future__ import annotations

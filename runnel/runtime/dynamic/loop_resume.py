@@ -1,9 +1,9 @@
-"""From a written loop back to pending counts: when an operation in it has to wait.
+"""Leads from a written loop back to pending counts, when an operation in it has to wait.
 
-A loop with blocking operations is run by its function (``runtime.dynamic.loop_code``) for as
-long as they have their results at once. When one does not, the function hands over its local
-variables; here they become the iteration that counts would have at that point: what has run has
-told its consumers, and what comes later is ready or not.
+The function of a loop with blocking operations (``runtime.dynamic.loop_code``) runs as long as they
+have their results at once. When one does not, the function hands over its local variables. This
+module turns them into the iteration that counts would have at that point: tasks that have run have
+told their consumers, and later ones are ready or not.
 """
 
 from __future__ import annotations

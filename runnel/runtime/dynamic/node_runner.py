@@ -1,4 +1,4 @@
-"""Running the nodes of a dynamic region: references become values, kernels are called."""
+"""Runs the nodes of a region: turns references into values, calls kernels."""
 
 from __future__ import annotations
 

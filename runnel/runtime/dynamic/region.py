@@ -1,23 +1,23 @@
 """Regions: loops and conditionals that run by pending counts.
 
-A node runs when what it waits for has arrived; *pending* counts say how much is missing. Values
+A node runs when all that it waits for has arrived; *pending* counts say how much is missing. Values
 arrive in an iteration of a frame: ``Enter`` begins a child frame, ``NextIteration`` an iteration,
 ``Exit`` hands a value to the iteration that began the frame. A node reached by a *dead* value does
-not run: its outputs are dead too, except that ``Merge`` waits for an input that is alive, that
-``NextIteration`` ends there, and that ``Exit`` tells its frame's parent only when the whole loop
+not run. Its outputs are dead too, with three exceptions: ``Merge`` waits for an input that is
+alive, ``NextIteration`` ends there, and ``Exit`` tells its frame's parent only when the whole loop
 has ended without a live value.
 
-Of the nodes that are ready, the one runs that comes first in its frame
-(``passes.structure.frames``): the order of construction within an iteration, iterations one after
-the other. So effects on state have a defined order. An iteration is forgotten when it has run.
+Of the ready nodes, the one that comes first in its frame runs first (``passes.structure.frames``):
+by the order of construction within an iteration, and iterations one after the other. So effects on
+state have a defined order. An iteration is forgotten when it has run.
 
-A blocking operation that has to wait keeps back what needs it; everything else goes on, later
-iterations included: as many as the loop's ``parallel_iterations`` are under way at once. When only
-waiting is left, the region gives its variables back (what it has written is stored), and takes them
-again when it is taken up.
+A blocking operation that has to wait holds back the nodes that need it. Everything else goes on,
+later iterations included: as many as the loop's ``parallel_iterations`` are under way at once. When
+only waiting is left, the region stores what it has written and gives its variables back, and takes
+them again when it resumes.
 
-Nodes are interpreted with NumPy one by one, but two things make that the exception. Nodes of one
-frame that live, wait and compile together are one task, a stretch that is compiled when that pays
+NumPy interprets nodes one by one, but two things make that the exception. Nodes of one frame that
+live, wait and compile together are one task: a stretch, which is compiled when that pays
 (``passes.clusters.frame_units``, ``runnel.runtime.interpret.stretch``). And a loop in which nothing
 waits runs as a whole when all that enters it is there, in the order that pending counts would give
 (``runnel.runtime.dynamic.loop_code``).

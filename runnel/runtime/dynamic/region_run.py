@@ -1,4 +1,4 @@
-"""One run of a dynamic region: what arrives where, what is ready, what waits.
+"""One run of a region: what has arrived where, which tasks are ready, which wait.
 
 See ``runnel.runtime.dynamic.region`` for the rules.
 """

@@ -1,6 +1,6 @@
 """State as one run of a region sees it: taken at its start, kept apart while it runs, then stored.
 
-Which variable a node touches may depend on data (a reference may come out of a ``Merge``), so a
+Data may decide which variable a node touches (a reference may come out of a ``Merge``), so a
 reference is a value like any other here: a :class:`Reference`.
 """
 

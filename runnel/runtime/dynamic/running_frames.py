@@ -1,4 +1,4 @@
-"""What runs in ``runnel.runtime.dynamic.region``: executions of loops, and their iterations."""
+"""The running loops of ``runnel.runtime.dynamic.region``, and their iterations."""
 
 from __future__ import annotations
 

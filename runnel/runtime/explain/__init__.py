@@ -1,1 +1,1 @@
-"""For people: where everything is and why, and how long it took."""
+"""For people: where everything runs and why."""

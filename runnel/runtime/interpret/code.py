@@ -1,8 +1,8 @@
 """Instructions for a segment: one call for each node, over numbered slots.
 
-The same instructions are run by the interpreter (NumPy, at once) and traced by the compiler
-(jax.numpy). The value of a variable is threaded through the slots: a read takes the slot of
-its newest value, an update defines a new one.
+The interpreter runs them (NumPy, at once), and the compiler traces them (jax.numpy). The slots also
+carry the values of variables: a read takes the slot of the newest value, an update defines a new
+one.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Python functions written for a part of a step: a line for a node, errors that name it.
+"""Writes Python functions for a part of a step: a line for a node, errors that name it.
 
-This is the one writer of interpreted Python. Who uses it knows in which order nodes run, and where
+This is the one writer of interpreted Python. Its users know in which order nodes run, and where
 state is: ``runtime.interpret.written_code`` for segments, ``runtime.interpret.structured_code`` for
 loops and conditionals that were raised, ``runtime.dynamic.loop_code`` for loops in regions.
 
-A value is a local variable. What a line needs beside these (kernels, constants) is bound to names
-around the function, so that it is as quick to reach as a local. An error that a line raises becomes
-the error of the node that the line stands for.
+A value is a local variable. Everything else that a line needs (kernels, constants) is bound to
+names around the function, which are as quick to reach as a local. An error that a line raises
+becomes the error of the line's node.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Neighbouring instructions made one, which computes the same in another way.
+"""Joins neighbouring instructions into one, which computes the same in another way.
 
-Both ways are there: the other one where it applies to what comes, else the instructions one by one.
-They also find the error when something fails: it names the operation.
+Both ways stay: the joined one where it applies to the inputs, else the instructions one by one. The
+latter also find the error when something fails, and name the operation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Python lines for the nodes of a program, as ``runtime.interpret.structured_code`` writes them.
 
-Values are locals, variables' values and random streams too. Kernels are bound to NumPy. A stretch
-(``runtime.interpret.stretch``) is one line; what it gives may be an array of JAX, which stretches
-take as it is and everything else as an array of NumPy.
+Values are locals, also those of variables and random streams. Kernels are bound to NumPy. A stretch
+(``runtime.interpret.stretch``) is one line. Its result may be an array of JAX: other stretches take
+it as it is, and everything else takes it as an array of NumPy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Chains of arithmetic over many rows, run for some rows at a time.
+"""Runs chains of arithmetic over many rows for some rows at a time.
 
-The update of a table's rows gathers them and those of its slots, and computes new ones of each: a
-dozen operations, each over megabytes. One after another, each waits for memory, and much of that is
+The update of a table gathers rows of it and of its slots, and computes new ones of each: a dozen
+operations, each over megabytes. One after another, each waits for memory, and much of that is
 memory that the system clears first. For some hundred rows at a time everything stays in the cache.
 """
 

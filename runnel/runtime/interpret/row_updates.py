@@ -1,4 +1,4 @@
-"""Updates of rows in place: instructions that keep them apart, and storing them."""
+"""Updates of rows in place: instructions keep them apart, and a successful step stores them."""
 
 from __future__ import annotations
 

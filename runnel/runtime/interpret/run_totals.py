@@ -1,8 +1,8 @@
 """Totals of rows with the same index, for a sparse gradient (``train.row_totals``), in one pass.
 
-As operations: rows are put into the order of their indices, added up by run, and each run's total
-is given to its rows. Most runs are of one row, which is its own total: so rows are moved once, and
-only runs of several are added up.
+As operations this takes several passes: put rows into the order of their indices, add them up by
+run, give each run's total to its rows. But most runs are of one row, which is its own total. So
+this moves rows once, and adds up only runs of several.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memory of arrays that are spent, for results: what a line of written Python may compute in place.
+"""Finds lines of written Python that may put their result into the memory of a spent array.
 
 An array in new memory costs more than the arithmetic on some thousand numbers. A ufunc may put its
 result where one of its arguments is, if nobody else can see that: a node of the same program has

@@ -1,11 +1,12 @@
-"""Instructions that do the same with many small arrays, made one over an array of their rows.
+"""Makes one instruction, over an array of rows, of those that do the same with many small arrays.
 
 A step with hundreds of small variables spends its time on calls, not on arithmetic. Instructions
-that do the same to arrays of one shape, and do not need one another, become one (a *group*); its
-result is a *stack*, one row for each. Groups take one another's stacks as they are. Where the rows
-are variables' values they come from a pack of the state (``runtime.state.pack``) and go back there.
+that do the same to arrays of one shape, and do not need one another, become one (a *group*). Its
+result is a *stack*, with one row for each. Groups take one another's stacks as they are. Where the
+rows are variables' values, they come from a pack of the state (``runtime.state.pack``) and go back
+there.
 
-Only exact arithmetic is stacked: no bit of a result depends on it.
+Only exact arithmetic is stacked, so no bit of a result changes.
 """
 
 from __future__ import annotations

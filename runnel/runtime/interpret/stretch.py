@@ -1,11 +1,10 @@
-"""Compiled stretches of what runs dynamically: parts of a loop's body or of a branch.
+"""Stretches: parts of a dynamic loop's body, or of a branch, that run as one.
 
-A *stretch* is a part of such a program that runs as one, in the tier that pays, like a segment of a
-step (``runtime.segment.tiers``); what cannot be compiled runs between stretches. The state of a
-step that runs dynamically is in the hands of its executor, which stores it when the step has
-succeeded: so a stretch is a function of values. It takes, after its inputs, the values of the
-variables that it reads and its random streams; it gives, after its outputs, the variables' new
-values and how far the streams have moved.
+A *stretch* runs in the tier that pays, like a segment of a step (``runtime.segment.tiers``); nodes
+that cannot compile run between stretches. The executor of a dynamic loop or branch holds its state,
+and stores it when the step has succeeded. So a stretch is a function of values. It takes, after its
+inputs, the values of the variables that it reads and its random streams; it returns, after its
+outputs, the variables' new values and how far the streams have moved.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The interpreted tier of loops and conditionals: Python written for each, around kernel calls.
+"""The interpreted tier of loops and conditionals: writes Python for each, around kernel calls.
 
-A loop of a step becomes a Python ``while``, a conditional an ``if``; each value is a local variable
-and each node a line, so that an error is the error of the node whose line raised it. What is inside
-is the same as in ``runtime.interpret.code``: kernels bound to NumPy, values of variables passed
-from one to the next, random streams that move on. Where something cannot be compiled, the stretches
-between are (``runnel.runtime.interpret.stretch``): a stretch is a line.
+A loop of a step becomes a Python ``while``, a conditional an ``if``. Each value is a local variable
+and each node a line, so an error is the error of the node whose line raised it. Kernels are bound
+to NumPy, the values of variables pass from one line to the next, and random streams move on, as in
+``runtime.interpret.code``. Where something cannot compile, a line stands for each stretch between
+(``runnel.runtime.interpret.stretch``).
 
     def run(watch, a0, a1, s0):           # inputs, then variables, then random streams
         v3 = a0[()]

@@ -1,6 +1,6 @@
-"""Checking kernels while they run: each output has the declared type and the inferred shape.
+"""Checks kernels while they run: each output has the declared type and the inferred shape.
 
-Off by default, since it costs time in every step; the tests switch it on.
+It is off by default, since it costs time in every step; the tests switch it on.
 """
 
 from __future__ import annotations

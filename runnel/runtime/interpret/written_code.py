@@ -1,8 +1,8 @@
-"""A segment that has run often, as Python written for it: a line for each instruction.
+"""Writes a segment that has run often as Python: a line for each instruction.
 
-A line costs a third of what the interpreter's loop takes to unpack an instruction, and operations
-on single numbers need no kernel (``runtime.interpret.scalar_code``). Writing costs as much as some
-hundred runs save, so it is done in pieces, one in a run, of a segment that has had as many.
+A line costs a third of the time in which the interpreter's loop unpacks an instruction, and
+operations on single numbers need no kernel (``runtime.interpret.scalar_code``). Writing costs as
+much as some hundred runs save. So it waits for as many runs, and then writes a piece in each.
 """
 
 from __future__ import annotations
