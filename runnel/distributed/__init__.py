@@ -1,1 +1,1 @@
-"""The runtime over processes: tasks, a master, workers, and what they say to each other."""
+"""The runtime over processes: tasks, a master, workers, and their messages."""

@@ -1,4 +1,4 @@
-"""A session of a client's, on the task that serves it."""
+"""A client's session, on the task that serves it."""
 
 from __future__ import annotations
 

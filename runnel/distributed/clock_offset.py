@@ -1,4 +1,4 @@
-"""By how much another task's clock is ahead of this one's: estimated from pings, as NTP does."""
+"""Estimates how far another task's clock is ahead of this one's, from pings, as NTP does."""
 
 from __future__ import annotations
 

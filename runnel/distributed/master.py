@@ -1,8 +1,8 @@
-"""A master: a role of any task. It plans a session's steps over all tasks, and runs them.
+"""A master, a role of any task: plans a session's steps over all tasks, and runs them.
 
-A step is pruned, placed on the devices of all tasks, and cut into a part for each task. A part is
-sent to its task once; then a step is one small message to each task that has a part, and one back.
-The part of the master's own task runs on the thread that called.
+It prunes a step, places it on the devices of all tasks, and cuts it into a part for each task. It
+sends a part to its task once; then a step is one small message to each task that has a part, and
+one back. The thread that called runs the part of the master's own task.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How much memory a process that only serves may take.
+"""Limits the memory of a process that only serves.
 
-A step that asks for more than the machine has left would have the kernel end the whole task, and
-with it every client's variables. With a limit the allocation fails, and so only that step.
+If a step asks for more than the machine has left, the kernel ends the whole task, and with it every
+client's variables. With a limit the allocation fails, and so only that step.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The messages of running steps: tuples with a fixed layout, since every step sends some.
 
-What tasks say to each other less often is an ``Envelope`` of ``protocol/worker.proto``. The values
-that a message brings travel beside it, in order.
+Rarer messages are an ``Envelope`` of ``protocol/worker.proto``. The values that a message brings
+travel beside it, in order.
 """
 
 from __future__ import annotations

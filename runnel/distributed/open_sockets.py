@@ -1,7 +1,7 @@
-"""The sockets that a library has opened in this process, so that they can be closed for it.
+"""Finds the sockets that a library has opened in this process, to close them for it.
 
-Gloo waits half an hour for a process that is silent, on a thread that XLA computes with, and has no
-way to be told otherwise. A connection that ends it notices at once.
+Gloo waits half an hour for a process that is silent, on a thread that XLA computes with, and nobody
+can tell it otherwise. But it notices at once that a connection has ended.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A part of a step at its worker: prepared when it first runs, and run by whichever thread can.
 
-A part that can only wait holds no thread: it is taken up again by whoever brings what it waits for.
+A part that can only wait holds no thread: whoever brings what it waits for resumes it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The channels of a task to others: dialled when they are needed, used both ways.
+"""The channels of a task to others: opened when a task needs them, used both ways.
 
-Both sides say who they are before anything else (``Hello``): the task, its incarnation (a number
-that another life of the task does not share), its devices. On one machine a connection moves to a
-local socket, over which memory can be shared; in one process to a channel without any bytes.
+Both sides first say who they are (``Hello``): the task, its incarnation (a number that another life
+of the task does not share), its devices. On one machine a connection moves to a local socket, over
+which processes can share memory; within one process it moves to a channel without any bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How far a task has come, in a small file that it overwrites after every step.
 
-Whoever started the task names the file in its environment (``RUNNEL_PROGRESS``) and reads it: a
-task that is killed has left its last step there.
+Whoever starts the task names the file in its environment (``RUNNEL_PROGRESS``) and reads it. A task
+that is killed leaves its last step there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A session whose master is in another process: what is behind it on the client's side."""
+"""The client's side of a session whose master is in another process."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What answers clients of other processes: sessions on this task's master, over gRPC.
+"""Answers clients of other processes: sessions on this task's master, over gRPC.
 
-The server listens on a local socket only; the task's listener passes on what comes from elsewhere,
+The server listens on a local socket only. The task's listener passes on what comes from elsewhere,
 after TLS. ``docs/cluster-protocol.md`` describes the protocol.
 """
 

@@ -1,7 +1,7 @@
 """The tasks that a session's steps can use: met when it is made, or when a step needs them.
 
-A new session does not wait for tasks that do not answer: one that was killed, and comes back, holds
-up only who needs it.
+A new session does not wait for tasks that do not answer. One that was killed, and comes back, holds
+up only the steps that need it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a task is doing, for people: as JSON."""
+"""Says what a task is doing, for people: as JSON."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A step over several tasks: its parts, and running them together.
 
-The first *cause* of a failure is what the caller gets, not the cancellations that it provokes. A
-step ends when all its parts have: nothing of it goes on behind the caller's back, unless a task
+The caller gets the first *cause* of a failure, not the cancellations that follow from it. A step
+ends when all its parts have ended, so nothing of it goes on behind the caller's back, unless a task
 cannot be reached.
 """
 

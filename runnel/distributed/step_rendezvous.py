@@ -1,7 +1,7 @@
-"""The rendezvous of a step over several tasks: what is for another task leaves in bundles.
+"""The rendezvous of a step over several tasks: values for other tasks leave in bundles.
 
-All values that one task owes another at a moment travel in one message: they leave when the step
-turns to something else than sending, or waits, or ends.
+All values that one task owes another at a moment travel in one message. They leave when the step
+turns from sending to something else, or waits, or ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sessions on ``grpc://host:port``: by the master of this process, or of another."""
+"""Sessions on ``grpc://host:port``: chooses the master of this process, or of another."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """A worker without threads and sockets: events in, instructions out.
 
 It knows the sessions that masters have opened here, the parts that they have registered, and the
-steps that run: which rendezvous a value belongs to that has arrived, and when a step is over.
+steps that run. It finds the rendezvous of a value that has arrived, and knows when a step is over.
 Values may arrive before their step has been started here, and after it has ended; a message may
-come twice. A step ends once, and its master is told once.
+come twice. A step ends once, and its master hears of it once.
 """
 
 from __future__ import annotations

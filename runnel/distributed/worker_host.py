@@ -1,7 +1,8 @@
-"""What is around a worker: its state, its plans, and the threads that run its steps.
+"""Holds what a worker needs around it: its state, its plans, and the threads that run its steps.
 
 A part that has been seen to take little time, and never waits on its thread, runs on the thread
-that got the message, or that brought what it was waiting for; another on a thread of the pool.
+that got the message, or that brought what it was waiting for. Any other runs on a thread of the
+pool.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""XLA's collectives as a way for groups to exchange: Gloo between CPUs, NCCL between GPUs.
+"""Lets groups exchange through XLA's collectives: Gloo between CPUs, NCCL between GPUs.
 
-The processes of a cluster are joined once, when their servers are made, before XLA starts. JAX's
-distributed service, by which they find each other, ends every process when one of them has died.
-So it is left as soon as the processes are connected: what connects them does not need it.
+The processes of a cluster are joined once, when their servers are made, before XLA starts. They
+find each other through JAX's distributed service, which ends every process when one of them has
+died. So they leave it as soon as they are connected: their connections do not need it.
 
-One thread for each process enters the exchanges, in the order that the leader has decided. When a
-process dies, the others' exchanges fail, and processes cannot be joined again: groups that may use
-the tasks' own connections do so from then on.
+In each process one thread enters the exchanges, in the order that the leader has decided. When a
+process dies, the others' exchanges fail, and processes cannot be joined again: from then on, groups
+that may use the tasks' own connections do so.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Where tasks meet before XLA joins their processes.
 
 XLA ends a process that waits in vain for another one, or that finds something else at an address.
-So before it is told anything, every task has asked every other whether it is there: at its address
-in the cluster, where its server is going to listen. A server that runs already has no part in it:
-the processes were joined, or not, before this one was started.
+So before XLA hears anything, every task has asked every other whether it is there: at its address
+in the cluster, where its server is going to listen. A server that already runs takes no part: the
+processes were joined, or not, before this one was started.
 """
 
 from __future__ import annotations

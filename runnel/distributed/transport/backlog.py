@@ -1,4 +1,4 @@
-"""How much a task has to write that its readers are too slow for."""
+"""Counts what a task has yet to write, because its readers are too slow."""
 
 from __future__ import annotations
 

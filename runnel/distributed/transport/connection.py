@@ -1,9 +1,9 @@
 """A connection: messages with values, in order, both ways.
 
-One thread reads, and hands each message to ``receive``. Whoever sends writes as much as the network
-takes at once; the rest is written by the sender itself, which waits, or, where it must not wait, by
-a thread that the connection has for that. So two sides that send much to each other cannot block
-each other, and a slow reader holds up who sends to it.
+One thread reads, and hands each message to ``receive``. A sender writes as much as the network
+takes at once. It writes the rest itself, and waits; or, if it must not wait, a thread of the
+connection writes it. So two sides that send much to each other cannot block each other, and a slow
+reader holds up its senders.
 """
 
 from __future__ import annotations

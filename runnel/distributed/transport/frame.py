@@ -1,4 +1,4 @@
-"""How a message begins, and how it is put together to be written."""
+"""How a message begins, and how it is put together for writing."""
 
 from __future__ import annotations
 

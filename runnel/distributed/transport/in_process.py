@@ -1,4 +1,4 @@
-"""Channels between the tasks of one process: messages are handed over, values copied."""
+"""Channels between the tasks of one process: they hand messages over and copy values."""
 
 from __future__ import annotations
 

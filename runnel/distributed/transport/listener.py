@@ -1,7 +1,8 @@
-"""Where a task can be reached: one port for tasks, and for clients that speak gRPC.
+"""Where others reach a task: one port for tasks, and for clients that speak gRPC.
 
-A connection's first bytes, or what TLS agreed upon, say which of the two it is. What a client says
-is passed on to a gRPC server behind a local socket, which is started when the first one comes.
+A connection's first bytes, or TLS's application protocol, say which of the two it is. The listener
+passes a client's bytes on to a gRPC server behind a local socket, which it starts when the first
+client comes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The compiled tier of a loop: ``lax.while_loop`` with everything that the body changes."""
+"""The compiled tier of a loop: ``lax.while_loop``, which carries what the body changes."""
 
 from __future__ import annotations
 

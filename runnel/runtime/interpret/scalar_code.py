@@ -1,4 +1,4 @@
-"""Operations on single numbers as Python expressions: NumPy's scalars, without a kernel's call.
+"""Writes operations on single numbers as Python expressions over NumPy's scalars, without kernels.
 
 An operator between two NumPy scalars of one type gives that type, wraps around as arrays do (with
 warnings off, as they are while a step runs), and takes a tenth of the time of a ufunc.

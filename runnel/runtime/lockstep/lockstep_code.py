@@ -1,10 +1,10 @@
-"""The instructions of a segment, run for many sets of inputs at once: each for all of them.
+"""Runs the instructions of a segment for many sets of inputs at once: each for all of them.
 
-Values have *rows* (``rows.py``), one for each set of inputs. An instruction whose arguments are
-the same in every row is run once. Where a rule (``rules.py``) says how, it is one call of the
-kernel for all rows; elsewhere it is a call for each. A conditional has the rows that take a branch
-go through it together. Random ops draw for each row what they would have drawn, had the rows run
-one after the other.
+Values have *rows* (``rows.py``), one for each set of inputs. An instruction whose arguments are the
+same in every row runs once. Where a rule (``rules.py``) says how, one call of the kernel computes
+all rows; elsewhere each row is a call. In a conditional the rows that take a branch go through it
+together. Random ops draw for each row what they would have drawn if the rows had run one after the
+other.
 """
 
 from __future__ import annotations

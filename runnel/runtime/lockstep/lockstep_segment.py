@@ -1,4 +1,4 @@
-"""A segment of a session that is run for many sets of inputs at once."""
+"""A segment of a session, run for many sets of inputs at once."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Values of several runs of a step side by side: one for each run, a *row*.
 
-A value that is the same in every run is kept as it is, and no class stands around it.
+A value that is the same in every run stays as it is, without a class around it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How an operation is computed for all rows by one call of its kernel.
+"""Rules by which one call of a kernel computes an operation for all rows.
 
-A *rule* takes a node's arguments, some of which have rows, and gives a call's results, or None
-where it does not apply: then the kernel is called for each row. What a rule gives must be what
-those calls would give, bit for bit. Most rules hand the kernel all rows in one array, and move the
-dimensions that its other arguments name by one.
+A *rule* takes a node's arguments, some of which have rows. It returns a call's results, or None
+where it does not apply: then the kernel is called for each row. A rule must return what those calls
+would return, bit for bit. Most rules hand the kernel all rows in one array, and move the dimensions
+that its other arguments name by one.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""A step as it is run, in words and as a page."""
+"""Describes a step as it runs, in words and as a page."""

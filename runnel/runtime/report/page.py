@@ -1,4 +1,4 @@
-"""Pages of HTML that need nothing else."""
+"""Pages of HTML that need no other file."""
 
 from __future__ import annotations
 

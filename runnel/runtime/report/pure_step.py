@@ -1,4 +1,4 @@
-"""A step without state as one function of its feeds that JAX can trace: for export."""
+"""Turns a step without state into one function of its feeds that JAX can trace, for export."""
 
 from __future__ import annotations
 

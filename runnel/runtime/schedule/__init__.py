@@ -1,1 +1,1 @@
-"""A prepared step and what runs it."""
+"""A prepared step, and the code that runs it."""

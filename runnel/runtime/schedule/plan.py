@@ -1,4 +1,4 @@
-"""A step, prepared once for a signature and run many times."""
+"""Plans: a step, prepared once for its signature and run many times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A region that runs dynamically, as a unit of a schedule."""
+"""A region as a unit of a schedule."""
 
 from __future__ import annotations
 

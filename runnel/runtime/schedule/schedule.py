@@ -1,16 +1,16 @@
-"""Running a prepared step: units are started as what they need arrives.
+"""Runs a prepared step: starts units when their inputs arrive.
 
 One thread starts the units in an order that agrees with every edge and with the order of effects on
-state. Starting a compiled segment does not wait for it, nor does a transfer to another device, so
-devices work at the same time and transfers overlap with computation; but whatever something waits
-for has been started before it. So no placement can deadlock, and no locks are needed between
-devices. What a unit makes for another device is sent as soon as it exists.
+state. It does not wait for a compiled segment or for a transfer to another device, so devices work
+at the same time and transfers overlap with computation. But whatever a unit waits for was started
+before it. So no placement can deadlock, and devices need no locks between them. A unit's value for
+another device is sent as soon as it exists.
 
-An operation that has to wait for another step keeps back what needs it and nothing else. When only
+An operation that has to wait for another step holds back only the units that need it. When only
 waiting is left, the step confirms what it has started and sleeps.
 
-A compiled segment says at its end whether its checks held. That is looked at before anything that
-depends on it changes state or has an effect outside, and for the rest at the end of the step.
+A compiled segment says at its end whether its checks held. The step looks at that before anything
+that depends on it changes state or has an effect outside, and for the rest at its end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What went from task to task, in a trace: each side notes its end, and the master joins them.
+"""Transfers from task to task in a trace: each side notes its end, and the master joins the two.
 
 Until they are joined, departures and arrivals are in ``StepStats`` as devices of these names, under
 the keys by which the two sides meet.

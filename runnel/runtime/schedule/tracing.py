@@ -1,10 +1,9 @@
 """RunMetadata: what a step did, device by device, for TensorBoard and the timeline.
 
-A traced step runs in the tiers in which it runs untraced. What is interpreted has an entry for each
-operation; a compiled segment has one, of type ``XlaRun``, that lists the operations in it. Each is
-waited for, so that times are true: devices do not overlap as they do in a step that is not traced.
-What crosses between devices, or between tasks, is on a device of its own, as TensorFlow has it:
-``.../memcpy``.
+A traced step runs in its usual tiers. Each interpreted operation has an entry; a compiled segment
+has one, of type ``XlaRun``, that lists its operations. The step waits for each, so that times are
+true: devices do not overlap as they do in an untraced step. Transfers between devices, or between
+tasks, are on a device of their own, as in TensorFlow: ``.../memcpy``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compilations that run beside steps: few at a time, and in short turns with the steps."""
+"""Compiles beside steps: few segments at a time, and in short turns with the steps."""
 
 from __future__ import annotations
 

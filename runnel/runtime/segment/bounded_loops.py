@@ -1,8 +1,8 @@
-"""Loops of an interpreted segment whose number of iterations changes from step to step.
+"""Compiles loops of an interpreted segment whose number of iterations changes from step to step.
 
 A segment that meets many lengths is not worth compiling for each. Its loops are compiled by
-themselves, once for all lengths up to a capacity (``runtime.compile.loop_alone``), beside the
-steps; what is around them stays interpreted.
+themselves, beside the steps, once for all lengths up to a capacity
+(``runtime.compile.loop_alone``). The code around them stays interpreted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The compilations of one segment: each of its variants by one thread, whoever needs it."""
+"""The compilations of one segment: one thread compiles each of its variants, whoever needs it."""
 
 from __future__ import annotations
 

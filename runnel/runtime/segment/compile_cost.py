@@ -1,4 +1,4 @@
-"""What compiling a segment is expected to cost, learned from the compilations of the process."""
+"""Predicts what compiling a segment costs, from the earlier compilations of the process."""
 
 from __future__ import annotations
 

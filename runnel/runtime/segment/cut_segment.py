@@ -1,8 +1,8 @@
-"""A segment cut around what has no compiled form for some shapes.
+"""Cuts a segment around a loop that has no compiled form for some shapes.
 
-What can be compiled is decided before shapes are known; for the concrete ones a loop may turn out
-to have no compiled form (a variable that changes its shape, branches that give different ones).
-Then it runs dynamically for these shapes, and what is before and after it is compiled.
+Clustering decides what compiles before shapes are known. For concrete shapes a loop may turn out to
+have no compiled form: a variable changes its shape, or branches return different ones. Then it runs
+dynamically for these shapes, and the code before and after it is compiled.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Making executables of one segment: its code for XLA, its equal blocks, and what it costs."""
+"""Makes executables of one segment: its code for XLA, its equal blocks, and the cost."""
 
 from __future__ import annotations
 

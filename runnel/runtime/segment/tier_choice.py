@@ -1,4 +1,4 @@
-"""Choosing the tier of a segment: interpreted at first, compiled when that pays."""
+"""Chooses the tier of a segment: interpreted at first, compiled when that pays."""
 
 from __future__ import annotations
 

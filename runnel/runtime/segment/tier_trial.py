@@ -1,8 +1,8 @@
-"""Whether a compiled form is faster than the interpreter in the steps as they really run.
+"""Tries whether a compiled form is faster than the interpreter in the steps as they really run.
 
-A compiled call needs threads of XLA's to get a processor, and may have to copy state that others
-hold; interpreted code runs on the step's own thread. So which of the two is faster depends on what
-else goes on in the process and on the machine, and may change.
+A compiled call needs a processor for XLA's threads, and may have to copy state that others hold;
+interpreted code runs on the step's own thread. So the rest of the process and of the machine
+decides which of the two is faster, and that may change.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Running a segment of a plan in the tier that pays: interpreted at first, compiled when hot.
+"""Runs a segment of a plan in the tier that pays: interpreted at first, compiled when hot.
 
-A segment is compiled for a signature (the shapes of its inputs) once the time spent
-interpreting it exceeds what compiling is expected to cost the steps beside it, and only if a step
-takes longer than a compiled call's overhead. Steps go on interpreted until the compiled form is
-there; one that turns out slower, at once or later, is dropped (``tier_trial``). On an accelerator,
-and where the interpreter would take forever, a segment is compiled from the start, and steps wait
-for it.
+runnel compiles a segment for a signature (the shapes of its inputs) once the time spent
+interpreting it exceeds the expected cost of compiling beside the steps, and only if a step takes
+longer than a compiled call's overhead. Steps go on interpreted until the compiled form is ready. A
+form that turns out slower, at once or later, is dropped (``tier_trial``). On an accelerator, and
+where the interpreter would take forever, a segment is compiled from the start, and steps wait for
+it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is known of a segment for each signature: the shapes (and known values) that it meets."""
+"""Knowledge of a segment for each signature: the shapes (and known values) that it has met."""
 
 from __future__ import annotations
 

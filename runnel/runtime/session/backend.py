@@ -1,8 +1,8 @@
-"""What is behind a session: this process, or a cluster.
+"""Backends of sessions: this process, or a cluster.
 
-A session keeps feeds, fetches and the plans of its calls; a backend prepares plans and owns, or
-reaches, the state that they run against. Backends for other targets than this process are
-registered by whoever has them.
+A session keeps feeds, fetches and the plans of its calls. A backend prepares plans, and owns or
+reaches the state against which they run. The packages that have backends for other targets than
+this process register them here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Feeds: checking a user's values against the tensors that they stand for."""
+"""Checks a user's feeds against the tensors that they stand for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nested structures of fetches: flattened to graph elements, rebuilt from their values."""
+"""Flattens nested structures of fetches to graph elements, and rebuilds them from the values."""
 
 from __future__ import annotations
 

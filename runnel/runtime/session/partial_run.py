@@ -1,7 +1,7 @@
-"""Partial runs: one step that is fed and fetched in several parts.
+"""Partial runs: one step, fed and fetched in several calls.
 
-What a part has computed is kept and fed to the parts that follow, so that every operation of
-the step runs at most once.
+The values that one call has computed are kept and fed to the calls that follow, so every operation
+of the step runs at most once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Settings of the process: what sessions do that say nothing else themselves."""
+"""Settings of the process, for sessions that have none of their own."""
 
 from __future__ import annotations
 

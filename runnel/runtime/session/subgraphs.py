@@ -1,4 +1,4 @@
-"""Parts of a graph that operations run: the functions of datasets."""
+"""Runs parts of a graph for operations: the functions of datasets."""
 
 from __future__ import annotations
 

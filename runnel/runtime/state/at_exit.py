@@ -1,15 +1,15 @@
-"""The end of the process, while daemon threads are still running steps.
+"""Ends running steps at the end of the process, while daemon threads still run them.
 
 Python ends a daemon thread where it next asks for the interpreter's lock. If that is in a call of
 compiled code, or in JAX while it traces, the thread is unwound through C++ functions that must not
-be, and the process aborts (until Python 3.14, which lets such a thread sleep instead). So, before
-the interpreter is finalized, running steps are cancelled, and no thread but the one that ends the
-process begins another. A thread that is in the middle of something that does not look whether its
-step is cancelled (JAX traces) is made to call ``sys.exit``, in effect.
+be unwound, and the process aborts (until Python 3.14, which lets such a thread sleep instead). So,
+before the interpreter is finalized, running steps are cancelled, and no thread but the one that
+ends the process begins another. A thread that does not look whether its step is cancelled, because
+JAX traces on it, is made to call ``sys.exit``, in effect.
 
-A thread that is inside one long call of native code (XLA compiles, or computes without looking at
-the step) cannot be reached. The process waits for it, for a while; a call that takes still longer
-will hardly end in the moment in which the interpreter is finalized.
+A thread inside one long call of native code (XLA compiles, or computes without looking at the step)
+cannot be reached. The process waits for it, for a while; a call that takes still longer will hardly
+end in the moment in which the interpreter is finalized.
 """
 
 from __future__ import annotations

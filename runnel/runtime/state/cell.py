@@ -1,4 +1,4 @@
-"""Cells: the values of variables and the positions of random streams, and the locks of writers."""
+"""Cells: the values of variables, the positions of random streams, and the locks of writers."""
 
 from __future__ import annotations
 

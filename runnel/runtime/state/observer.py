@@ -1,4 +1,4 @@
-"""What an observer of a step is told: operations, compiled segments, transfers."""
+"""Observers of a step hear of its operations, compiled segments and transfers."""
 
 from __future__ import annotations
 

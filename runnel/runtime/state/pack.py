@@ -1,8 +1,8 @@
 """Packs: the values of many small variables in one array, for steps that update all of them.
 
-Such a step computes with the whole array and stores the whole array. For everyone else nothing has
-changed: a cell that is packed holds a :class:`Row`, and its value is that row of the pack's present
-array. Storing another value into a cell takes it out of its pack; the next step that wants the pack
+Such a step computes with the whole array and stores the whole array. Nothing changes for everyone
+else: a packed cell holds a :class:`Row`, and its value is that row of the pack's present array.
+Storing another value into a cell takes it out of its pack. The next step that wants the pack
 collects the values anew.
 """
 

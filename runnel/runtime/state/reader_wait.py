@@ -1,4 +1,4 @@
-"""Waiting until nobody reads an array that is to be changed in place."""
+"""Waits until nobody reads an array that is to be changed in place."""
 
 from __future__ import annotations
 

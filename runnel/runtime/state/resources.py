@@ -1,4 +1,4 @@
-"""Queues and the like at run time: by container and name, made when they are first used."""
+"""Queues and other resources at run time: by container and name, made when they are first used."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """Steps that were sent to a device and have not yet been seen to succeed.
 
-A step that fetches nothing is not waited for, even if something in it may fail: its outcome stays
-on the device, as one flag, and the next step that the same thread sends takes that flag as an
-operand. A step whose predecessor has failed changes nothing, so when a failure is noticed all state
-is as the failed step found it. (A step of another thread does not come after it: that one goes on.)
-The error is raised by whatever the thread, or after its end any other, does next with that state.
+Nobody waits for a step that fetches nothing, even if something in it may fail. Its outcome stays on
+the device, as one flag, and the next step that the same thread sends takes that flag as an operand.
+A step whose predecessor has failed changes nothing, so when a failure is noticed, all state is as
+the failed step found it. (A step of another thread does not come after it: that one goes on.)
+Whatever the thread does next with that state raises the error; after the thread's end, any other
+thread does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a task owns: variables, queues and the like, random streams, in named containers.
+"""The state that a task owns: variables, resources, random streams, in named containers.
 
 It outlives sessions. A local session has one of its own; steps of several sessions may share one.
 """
