@@ -1,7 +1,8 @@
-"""Whether the other side of a channel is still there: a pure account of what was heard when.
+"""Decides whether the other side of a channel is still there, from what was heard when (pure).
 
-A process that is killed closes its connections, which is seen at once. One that is stopped, or cut
-off, says nothing: it is asked, and lost when it has not answered for as long as the deadline says.
+A process that is killed closes its connections, which the other side sees at once. One that is
+stopped, or cut off, says nothing. So the other side asks, and takes it for lost when no answer has
+come by the deadline.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Who may talk to a task: loopback by default; elsewhere TLS and a token, or an explicit wish.
+"""Decides who may talk to a task: loopback; elsewhere TLS and a token, or an explicit wish.
 
-Read from the environment, so that a program written for TensorFlow needs no change:
+It reads the environment, so that a program written for TensorFlow needs no change:
 
 - ``RUNNEL_CLUSTER_TOKEN`` (or ``RUNNEL_CLUSTER_TOKEN_FILE``): a secret that all tasks share;
 - ``RUNNEL_TLS_CERT``, ``RUNNEL_TLS_KEY``: this task's certificate and key, in PEM files;
-- ``RUNNEL_TLS_CA``: the certificates that others' are signed by; a server that has one asks clients
-  for theirs, too, unless ``RUNNEL_TLS_CLIENTS=any``;
-- ``RUNNEL_INSECURE=1``: other addresses than loopback without any of this.
+- ``RUNNEL_TLS_CA``: the authority that signs the others' certificates; a server that has one asks
+  clients for theirs too, unless ``RUNNEL_TLS_CLIENTS=any``;
+- ``RUNNEL_INSECURE=1``: addresses other than loopback without any of this.
 """
 
 from __future__ import annotations

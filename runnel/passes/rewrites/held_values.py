@@ -1,4 +1,4 @@
-"""The stacks and TensorArrays of a step, and what touches each, in loops and branches too."""
+"""The stacks and TensorArrays of a step, in loops and branches too, and who touches each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls on variables in mapped files: values made in blocks, and what is too large for memory."""
+"""Calls on variables in mapped files: makes values in blocks, refuses oversized ones."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The units of a schedule, bound to the state of a task: what is started, and what it sends.
+"""The units of a schedule, bound to the state of a task.
 
-Starting a compiled segment does not wait for it, nor does a transfer. An operation that blocks
-gives its results, or ``WAITING``: then the step goes on without it, and the waiter that it was
-given tells when it can be taken up again.
+A unit can be started, and sends its values. Starting a compiled segment does not wait for it, nor
+does a transfer. A blocking operation returns its results, or ``WAITING``: then the step goes on
+without it, and the waiter that it got tells when to resume it.
 """
 
 from __future__ import annotations

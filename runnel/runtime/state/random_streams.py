@@ -1,4 +1,4 @@
-"""The positions of random ops: (graph seed, op seed, what was drawn) gives the bits."""
+"""The positions of random ops: both seeds and the count of earlier draws give the bits."""
 
 from __future__ import annotations
 
