@@ -45,6 +45,18 @@ def test_merge_takes_the_live_input_and_tells_which():
         assert sess.run(merged, {x: -3.0}) == [3.0, 0]
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_merge_tells_which_where_both_branches_pass_on_the_same_value(reverse):
+    x, y = tf.placeholder(tf.float32, [2]), tf.placeholder(tf.float32, [])
+    order = slice(None, None, -1 if reverse else None)
+    merged = [merge(switch(value, y > 0)[order]) for value in (x, tf.constant(7), y)]
+    with tf.Session() as sess:
+        for given in (1.0, -1.0):
+            for value, index in sess.run(merged, {x: [3, 4], y: given}):
+                assert index == ((given > 0) ^ reverse)
+                assert value.tolist() in ([3, 4], 7, given)
+
+
 def test_a_dead_branch_is_never_executed():
     ran = []
 

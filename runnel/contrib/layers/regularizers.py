@@ -59,8 +59,8 @@ def l1_l2_regularizer(
     scale_l1: float = 1.0, scale_l2: float = 1.0, scope: str | None = None
 ) -> Regularizer:
     """Both."""
-    regularizers = [l1_regularizer(scale_l1), l2_regularizer(scale_l2)]
-    return sum_regularizer(regularizers, scope or "l1_l2_regularizer")
+    both: list[Regularizer | None] = [l1_regularizer(scale_l1), l2_regularizer(scale_l2)]
+    return sum_regularizer(both, scope or "l1_l2_regularizer")
 
 
 def sum_regularizer(regularizer_list: list[Regularizer | None], scope: str | None = None) -> Any:

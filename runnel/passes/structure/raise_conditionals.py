@@ -17,8 +17,9 @@ from runnel.passes.program.program import Node, ValueInfo
 from runnel.passes.structure.raise_items import Item, NotWellFormed, Raising, effect_order, in_order
 from runnel.passes.structure.structured import Conditional
 
-Merges = dict[Item, tuple[int, int, int]]
-"""What ends conditionals: the predicate of each, and its values when that is false and true."""
+Merges = dict[Item, tuple[int, tuple[int, int], tuple[int, int]]]
+"""What ends conditionals: the predicate of each; when that is false and when it is true, the value
+that the Merge gives, and the place of this among its inputs (both values may be the same one)."""
 
 
 def raise_conditionals(
@@ -130,14 +131,14 @@ class _Predicate:
         outputs: list[int] = []
         results: list[list[int | None]] = [[], []]
         for item in merges:
-            _, *values = self._merges[item]
+            _, values, places = self._merges[item]
             outputs.append(item.outputs[0])
             for side in (0, 1):
                 results[side].append(values[side])
             if len(item.outputs) > 1 and item.outputs[1] in raising.used:
                 outputs.append(item.outputs[1])
                 for side in (0, 1):
-                    index = self._index_constant(item, values[side])
+                    index = self._index_constant(item, places[side])
                     sides[side].append(index)
                     results[side].append(index.outputs[0])
         for side in (0, 1):
@@ -177,13 +178,11 @@ class _Predicate:
     def _named(merges: list[Item], inside: list[Item]) -> Operation:
         return (merges or inside)[0].node.op
 
-    def _index_constant(self, merge: Item, value: int) -> Item:
-        """Which input of the Merge ``value`` is, as a constant of its branch."""
-        raising = self._raising
-        seen = [raising.seen_through(v) for v in merge.node.inputs]
+    def _index_constant(self, merge: Item, place: int) -> Item:
+        """``place``, of an input of the Merge, as a constant of its branch."""
         info = ValueInfo(dtypes.int32, ())
-        number = raising.program.new_value(info)
-        index = np.array(seen.index(value), np.int32)
+        number = self._raising.program.new_value(info)
+        index = np.array(place, np.int32)
         index.flags.writeable = False
         attrs = {"value": index, "dtype": dtypes.int32}
         node = Node(merge.node.op, get_op_def("Const"), (), (number,), (), attrs)

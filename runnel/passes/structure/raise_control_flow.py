@@ -362,7 +362,8 @@ class _FrameRaiser:
         if self._merges_references(node):
             raise NotWellFormed(f"{node.op.name!r} merges references")
         when_false, when_true = map(self._raising.seen_through, values)
-        self.merges[item] = (predicate, when_false, when_true)
+        first = node.inputs.index(values[0])
+        self.merges[item] = predicate, (when_false, when_true), (first, 1 - first)
         item.decided_by = predicate
 
     def _awaited(self, node: Node) -> list[Item]:
