@@ -1,9 +1,9 @@
-"""Conditionals, from the branches in which the nodes of a frame run.
+"""Makes conditionals of the branches in which the nodes of a frame run.
 
-What runs on one predicate need not be one conditional: the gradient of a branch runs after what
-took the branch's result, and uses values of the branch itself. So the nodes of a predicate are put
-into *levels*, each of which nothing leaves and comes back to, and each level is one conditional.
-Values that a later level uses are handed out of the branch that has them.
+The nodes of one predicate need not be one conditional: the gradient of a branch runs after the code
+that took the branch's result, and uses values of the branch itself. So the nodes of a predicate go
+into *levels*, such that nothing leaves a level and comes back, and each level is one conditional. A
+conditional hands out the values that a later level uses.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Raising: loops and conditionals, built of primitives, become nodes of the program.
+"""Raising: turns loops and conditionals, built of primitives, into nodes of the program.
 
-Each outermost loop or conditional is raised on its own. A well-formed one becomes a structured node
-(``passes.structure.structured``): frames are gone through from the outside in, and a loop's frame
-becomes one node of the frame around it. What cannot be raised runs dynamically: a loop or
-conditional that blocks inside, computes on several devices, or is ill-formed is put into a region
-with its primitives (``passes.structure.raise_dynamic``), and touches nothing else of the step.
+It raises each outermost loop or conditional on its own. A well-formed one becomes a structured node
+(``passes.structure.structured``): from the outside in, a loop's frame becomes one node of the frame
+around it. A loop or conditional that blocks inside, computes on several devices, or is ill-formed
+goes into a region with its primitives (``passes.structure.raise_dynamic``), and touches nothing
+else of the step.
 """
 
 from __future__ import annotations

@@ -1,27 +1,33 @@
-"""What a session takes from ``ConfigProto``.
+"""The fields of ``ConfigProto`` and ``RunOptions`` on which a session acts.
 
-Acted upon: ``graph_options.optimizer_options.global_jit_level`` (-1 never compiles, 1 always does),
-``graph_options.optimizer_options.opt_level`` (-1 runs a step as it was described, without any
-rewriting), ``experimental.executor_type`` ("DATAFLOW" runs every loop and conditional by pending
-counts), ``operation_timeout_in_ms`` (the deadline of every step that sets none
-itself), ``graph_options.rewrite_options.auto_mixed_precision`` and
-``auto_mixed_precision_onednn_bfloat16`` (1 computes products in float16 or bfloat16, 2 as they are
-described, whatever the graph says);
-``device_count``, ``allow_soft_placement``, ``log_device_placement`` and, of ``gpu_options``,
-``visible_device_list``, ``allow_growth`` and ``per_process_gpu_memory_fraction``
-(``runtime.devices.session_devices``). What TensorFlow has no field for is a parameter of the
-"custom optimizer" of this name, ``graph_options.rewrite_options.custom_optimizers``:
+Of ``graph_options``:
+
+- ``optimizer_options.global_jit_level``: -1 never compiles, 1 always does;
+- ``optimizer_options.opt_level``: -1 runs a step as it was described, without any rewriting;
+- ``rewrite_options.auto_mixed_precision`` and ``auto_mixed_precision_onednn_bfloat16``: 1 computes
+  products in float16 or bfloat16, 2 as they are described, whatever the graph says.
+
+Of the other fields:
+
+- ``experimental.executor_type``: "DATAFLOW" runs every loop and conditional by pending counts;
+- ``operation_timeout_in_ms``: the deadline of every step that sets none itself;
+- ``device_count``, ``allow_soft_placement``, ``log_device_placement`` and, of ``gpu_options``,
+  ``visible_device_list``, ``allow_growth`` and ``per_process_gpu_memory_fraction``
+  (``runtime.devices.session_devices``).
+
+Settings for which TensorFlow has no field are parameters of a "custom optimizer" named runnel, in
+``graph_options.rewrite_options.custom_optimizers``:
 
     own = config.graph_options.rewrite_options.custom_optimizers.add(name="runnel")
     own.parameter_map["steps_ahead"].i = 0  # every step is waited for
     own.parameter_map["tensor_float_32"].b = False
 
-They go before the process's (``runtime.session.settings``). Every other field is accepted and has
-nothing to decide here, such as the sizes of thread pools (XLA has its own).
+They override the process's settings (``runtime.session.settings``). runnel accepts every other
+field and has nothing to decide by it, such as the sizes of thread pools (XLA has its own).
 
-Of ``RunOptions``: ``timeout_in_ms``, ``output_partition_graphs`` and ``trace_level``: any but
-``NO_TRACE`` fills ``RunMetadata.step_stats``. ``SOFTWARE_TRACE`` has each operation of a step of
-this process run by itself, interpreted if it can be; the others leave tiers as they are.
+Of ``RunOptions``: ``timeout_in_ms``, ``output_partition_graphs`` and ``trace_level``. Any level but
+``NO_TRACE`` fills ``RunMetadata.step_stats``. ``SOFTWARE_TRACE`` runs each operation of a step of
+this process by itself, interpreted if it can be; the others leave tiers as they are.
 """
 
 from __future__ import annotations
