@@ -7,10 +7,11 @@ from typing import Any
 
 from runnel.graph.operation import Tensor
 from runnel.ops.elementwise import rsqrt, sqrt, square
-from runnel.train.formula import FormulaOptimizer, SlotSpec
+from runnel.train.formula import SlotSpec
+from runnel.train.optimizer import Optimizer
 
 
-class AdadeltaOptimizer(FormulaOptimizer):
+class AdadeltaOptimizer(Optimizer):
     """Scales each gradient by the ratio of recent updates to recent gradients."""
 
     def __init__(

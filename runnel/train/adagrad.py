@@ -10,12 +10,13 @@ from runnel.ops.arithmetic import maximum
 from runnel.ops.control import identity
 from runnel.ops.elementwise import abs as absolute
 from runnel.ops.elementwise import rsqrt, sign, sqrt, square
-from runnel.train.formula import FormulaOptimizer, SlotSpec
+from runnel.train.formula import SlotSpec
+from runnel.train.optimizer import Optimizer
 from runnel.train.soft_threshold import soft_threshold
 from runnel.variables.initializers import Constant
 
 
-class AdagradOptimizer(FormulaOptimizer):
+class AdagradOptimizer(Optimizer):
     """accumulator += gradient**2; var -= learning_rate * gradient / sqrt(accumulator).
 
     Duchi, Hazan and Singer 2011.
@@ -28,16 +29,12 @@ class AdagradOptimizer(FormulaOptimizer):
         use_locking: bool = False,
         name: str = "Adagrad",
     ) -> None:
-        if initial_accumulator_value <= 0.0:
-            raise ValueError(
-                f"initial_accumulator_value must be positive: {initial_accumulator_value}"
-            )
         super().__init__(use_locking, name)
         self._learning_rate = learning_rate
-        self._initial_accumulator_value = initial_accumulator_value
+        self._initial_accumulator = _positive(initial_accumulator_value)
 
     def _slot_specs(self) -> list[SlotSpec]:
-        return [("accumulator", self._name, Constant(self._initial_accumulator_value))]
+        return [("accumulator", self._name, self._initial_accumulator)]
 
     def _prepare(self) -> None:
         self._learning_rate_tensor = self._tensor(self._learning_rate, "learning_rate")
@@ -52,7 +49,14 @@ class AdagradOptimizer(FormulaOptimizer):
         return var - coefficients * grad * rsqrt(accumulator), [accumulator]
 
 
-class ProximalAdagradOptimizer(AdagradOptimizer):
+def _positive(initial_accumulator_value: float) -> Constant:
+    """What accumulators begin with."""
+    if initial_accumulator_value <= 0.0:
+        raise ValueError(f"initial_accumulator_value must be positive: {initial_accumulator_value}")
+    return Constant(initial_accumulator_value)
+
+
+class ProximalAdagradOptimizer(Optimizer):
     """AdaGrad followed by the proximal operator of L1 and L2 regularisation."""
 
     def __init__(
@@ -64,12 +68,17 @@ class ProximalAdagradOptimizer(AdagradOptimizer):
         use_locking: bool = False,
         name: str = "ProximalAdagrad",
     ) -> None:
-        super().__init__(learning_rate, initial_accumulator_value, use_locking, name)
+        super().__init__(use_locking, name)
+        self._learning_rate = learning_rate
+        self._initial_accumulator = _positive(initial_accumulator_value)
         self._l1_regularization_strength = l1_regularization_strength
         self._l2_regularization_strength = l2_regularization_strength
 
+    def _slot_specs(self) -> list[SlotSpec]:
+        return [("accumulator", self._name, self._initial_accumulator)]
+
     def _prepare(self) -> None:
-        super()._prepare()
+        self._learning_rate_tensor = self._tensor(self._learning_rate, "learning_rate")
         self._l1_regularization_strength_tensor = self._tensor(
             self._l1_regularization_strength, "l1_regularization_strength"
         )
@@ -93,7 +102,7 @@ class ProximalAdagradOptimizer(AdagradOptimizer):
         return soft_threshold(var - grad * rate, rate, l1, l2), [accumulator]
 
 
-class AdagradDAOptimizer(FormulaOptimizer):
+class AdagradDAOptimizer(Optimizer):
     """AdaGrad with dual averaging: each value is computed anew from sums of gradients.
 
     ``global_step`` says how many gradients there have been; pass it to ``minimize`` too, which

@@ -10,10 +10,11 @@ from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation, Tensor
 from runnel.ops.control import group
 from runnel.ops.elementwise import sqrt, square
-from runnel.train.formula import FormulaOptimizer, SlotSpec
+from runnel.train.formula import SlotSpec
+from runnel.train.optimizer import Optimizer
 
 
-class AdamOptimizer(FormulaOptimizer):
+class AdamOptimizer(Optimizer):
     """Steps by the mean gradient over the root of the mean square, both corrected for bias.
 
     As in TensorFlow, ``epsilon`` is that of the paper's "epsilon hat" formulation, and a sparse

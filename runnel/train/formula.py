@@ -1,9 +1,9 @@
-"""Optimizers that are one formula, applied to whole variables or to some of their rows."""
+"""An optimizer's formula, applied to whole variables or to some of their rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import DType
@@ -13,24 +13,29 @@ from runnel.graph.operation import Operation, Tensor
 from runnel.ops.assign import SCATTER_UPDATE, OpPair, update
 from runnel.ops.casting import cast
 from runnel.ops.gather import gather
-from runnel.train.optimizer import Optimizer
-from runnel.train.row_totals import row_totals
+from runnel.train.row_totals import row_totals, unique_rows
 from runnel.variables.variable import Variable
 
 SlotSpec = tuple[str, str, Any]
 """The name of a slot, the name of its operation, and its initializer (None for zeros)."""
 
 
-class FormulaOptimizer(Optimizer):
-    """An optimizer that is one formula over a variable, its slots and a gradient.
+class FormulaRule:
+    """The updates of an optimizer that is one formula over a variable, its slots and a gradient.
 
     A dense gradient applies it to the whole variable, a sparse one to the rows that the
-    gradient touches.
+    gradient touches. An optimizer that has no formula has rules of its own.
     """
 
-    def __init__(self, use_locking: bool, name: str) -> None:
-        super().__init__(use_locking, name)
-        self._coefficients_of: dict[DType, Any] = {}
+    _name: str
+    _use_locking: bool
+    _coefficients_of: dict[DType, Any]
+
+    if TYPE_CHECKING:  # what optimizers have
+        get_slot: Callable[[Any, str], Any]
+        _zeros_slot: Callable[[Any, str, str], Variable]
+        _get_or_make_slot_with_initializer: Callable[..., Variable]
+        _call_if_callable: Callable[[Any], Any]
 
     # What each optimizer says -----------------------------------------------------------------
 
@@ -43,7 +48,6 @@ class FormulaOptimizer(Optimizer):
 
         It is made once for all variables of that type.
         """
-        raise NotImplementedError
 
     def _formula(
         self, grad: Tensor, var: Tensor, slots: list[Tensor], coefficients: Any
@@ -51,9 +55,14 @@ class FormulaOptimizer(Optimizer):
         """The new values of the variable and of its slots."""
         raise NotImplementedError
 
+    def _require_formula(self, kind: str) -> None:
+        if type(self)._formula is FormulaRule._formula:
+            raise NotImplementedError(f"{type(self).__name__} has no rule for {kind} gradients")
+
     # How it is applied ------------------------------------------------------------------------
 
     def _create_slots(self, var_list: Sequence[Any]) -> None:
+        """Makes the slots of the variables."""
         for var in var_list:
             for slot_name, op_name, initializer in self._slot_specs():
                 if initializer is None:
@@ -75,6 +84,7 @@ class FormulaOptimizer(Optimizer):
         return convert_to_tensor(self._call_if_callable(value), name=name)
 
     def _prepare_types(self, types: set[DType]) -> None:
+        """Makes what updates of variables of these types have in common."""
         self._coefficients_of = {}
         for dtype in sorted(types, key=lambda t: t.name):
             self._coefficients_for(dtype)
@@ -86,7 +96,9 @@ class FormulaOptimizer(Optimizer):
             )
         return self._coefficients_of[dtype]
 
-    def _apply_dense(self, grad: Tensor, var: Any) -> Operation:
+    def _apply_dense(self, grad: Tensor, var: Any) -> Any:
+        """Adds the update of ``var`` by a dense gradient."""
+        self._require_formula("dense")
         return self._apply_whole(grad, var, self._coefficients_for(var.dtype.base_dtype))
 
     def _apply_whole(self, grad: Tensor, var: Any, coefficients: Any) -> Operation:
@@ -106,7 +118,13 @@ class FormulaOptimizer(Optimizer):
         with graph.control_dependencies(kept):
             return var.assign(new, use_locking=self._use_locking, read_value=False)
 
-    def _apply_sparse(self, grad: IndexedSlices, var: Any) -> Operation:
+    def _resource_apply_dense(self, grad: Tensor, handle: Any) -> Any:
+        """The same for a resource variable."""
+        return self._apply_dense(grad, handle)
+
+    def _apply_sparse(self, grad: IndexedSlices, var: Any) -> Any:
+        """Adds the update by a sparse gradient in which each index stands once."""
+        self._require_formula("sparse")
         return self._apply_rows(grad, var)
 
     def _apply_rows(self, grad: IndexedSlices, var: Any) -> Operation:
@@ -145,16 +163,25 @@ class FormulaOptimizer(Optimizer):
 
     # A subclass that has its own rule for sparse gradients expects each index to stand once,
     # which takes ``tf.unique`` on the host. Setting rows does not mind equal ones, so the step
-    # stays whole.
+    # of a formula stays whole.
+
+    def _resource_apply_sparse(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
+        """The same for a resource variable."""
+        return self._apply_sparse(IndexedSlices(grad, indices), handle)
 
     def _apply_sparse_duplicate_indices(self, grad: IndexedSlices, var: Any) -> Any:
-        if type(self)._apply_sparse is not FormulaOptimizer._apply_sparse:
-            return super()._apply_sparse_duplicate_indices(grad, var)
+        """Adds the update by a sparse gradient in which an index may stand several times."""
+        if type(self)._apply_sparse is not FormulaRule._apply_sparse:
+            return self._apply_sparse(unique_rows(grad), var)
+        self._require_formula("sparse")
         return self._apply_rows(row_totals(grad), var)
 
     def _resource_apply_sparse_duplicate_indices(
         self, grad: Tensor, handle: Any, indices: Tensor
     ) -> Any:
-        if type(self)._resource_apply_sparse is not Optimizer._resource_apply_sparse:
-            return super()._resource_apply_sparse_duplicate_indices(grad, handle, indices)
-        return self._apply_sparse_duplicate_indices(IndexedSlices(grad, indices), handle)
+        """The same for a resource variable."""
+        slices = IndexedSlices(grad, indices)
+        if type(self)._resource_apply_sparse is not FormulaRule._resource_apply_sparse:
+            totals = unique_rows(slices)
+            return self._resource_apply_sparse(totals.values, handle, totals.indices)
+        return self._apply_sparse_duplicate_indices(slices, handle)

@@ -10,11 +10,12 @@ from runnel.ops.arithmetic import maximum
 from runnel.ops.arithmetic import pow as power
 from runnel.ops.clipping import clip_by_value
 from runnel.ops.elementwise import sqrt, square
-from runnel.train.formula import FormulaOptimizer, SlotSpec
+from runnel.train.formula import SlotSpec
+from runnel.train.optimizer import Optimizer
 from runnel.variables.initializers import Constant
 
 
-class FtrlOptimizer(FormulaOptimizer):
+class FtrlOptimizer(Optimizer):
     """Follow the regularised leader, with L1, L2 and shrinkage-type L2.
 
     ``l2_shrinkage_regularization_strength`` penalises the magnitude of the weights, while

@@ -8,11 +8,11 @@ from typing import Any
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation, Tensor
 from runnel.ops.assign import SCATTER_SUB
-from runnel.train.formula import FormulaOptimizer
+from runnel.train.optimizer import Optimizer
 from runnel.train.soft_threshold import soft_threshold
 
 
-class GradientDescentOptimizer(FormulaOptimizer):
+class GradientDescentOptimizer(Optimizer):
     """var -= learning_rate * gradient."""
 
     def __init__(
@@ -37,7 +37,7 @@ class GradientDescentOptimizer(FormulaOptimizer):
         return self._scatter(var, SCATTER_SUB, grad.indices, step)
 
 
-class ProximalGradientDescentOptimizer(FormulaOptimizer):
+class ProximalGradientDescentOptimizer(Optimizer):
     """A gradient step followed by the proximal operator of L1 and L2 regularisation.
 
     Duchi and Singer 2009, "Efficient Learning using Forward-Backward Splitting".

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel.graph.operation import Tensor
-from runnel.train.formula import FormulaOptimizer, SlotSpec
+from runnel.train.formula import SlotSpec
+from runnel.train.optimizer import Optimizer
 
 
-class MomentumOptimizer(FormulaOptimizer):
+class MomentumOptimizer(Optimizer):
     """accumulation = momentum * accumulation + gradient; var -= learning_rate * accumulation.
 
     With ``use_nesterov`` the gradient is taken as if at the point the momentum leads to

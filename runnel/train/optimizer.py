@@ -6,7 +6,7 @@ An optimizer is graph code: its slots are variables, its updates are assignments
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from runnel.autodiff.gradients import gradients
@@ -22,7 +22,7 @@ from runnel.graph.shapes import compatible_dims, format_dims
 from runnel.ops.assign import ASSIGN_ADD, update
 from runnel.ops.control import group
 from runnel.ops.control import tuple as gate
-from runnel.train.row_totals import unique_rows
+from runnel.train.formula import FormulaRule
 from runnel.train.slots import (
     create_slot,
     create_slot_with_initializer,
@@ -33,12 +33,13 @@ from runnel.variables.initialization import trainable_variables
 from runnel.variables.variable import Variable
 
 
-class Optimizer:
+class Optimizer(FormulaRule):
     """Computes gradients of a loss and applies them to variables.
 
     Subclasses override ``_apply_dense`` and ``_apply_sparse`` (and, as needed, ``_prepare``,
     ``_create_slots`` and ``_finish``). These serve resource variables too, unless
-    ``_resource_apply_dense`` or ``_resource_apply_sparse`` is overridden.
+    ``_resource_apply_dense`` or ``_resource_apply_sparse`` is overridden. runnel's own have a
+    ``_formula`` for both instead.
 
     Example:
         >>> step = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
@@ -54,6 +55,7 @@ class Optimizer:
             raise ValueError("Must specify the optimizer name")
         self._use_locking = use_locking
         self._name = name
+        self._coefficients_of = {}
         # A slot belongs to the variable's operation, whichever Python object denotes it.
         self._slots: dict[str, dict[Operation, Variable]] = {}
         self._non_slot_dict: dict[tuple[str, Graph], Variable] = {}
@@ -279,41 +281,8 @@ class Optimizer:
         """The types that a loss and variables may have."""
         return {dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64}
 
-    def _create_slots(self, var_list: Sequence[Any]) -> None:
-        """Makes the slots of the variables."""
-
     def _prepare(self) -> None:
         """Makes tensors of hyper-parameters, before any update is added."""
-
-    def _prepare_types(self, types: set[DType]) -> None:
-        """Makes what updates of variables of these types have in common."""
-
-    def _apply_dense(self, grad: Tensor, var: Any) -> Any:
-        """Adds the update of ``var`` by a dense gradient."""
-        raise NotImplementedError(f"{type(self).__name__} has no rule for dense gradients")
-
-    def _resource_apply_dense(self, grad: Tensor, handle: Any) -> Any:
-        """The same for a resource variable."""
-        return self._apply_dense(grad, handle)
-
-    def _apply_sparse(self, grad: IndexedSlices, var: Any) -> Any:
-        """Adds the update by a sparse gradient in which each index stands once."""
-        raise NotImplementedError(f"{type(self).__name__} has no rule for sparse gradients")
-
-    def _resource_apply_sparse(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
-        """The same for a resource variable."""
-        return self._apply_sparse(IndexedSlices(grad, indices), handle)
-
-    def _apply_sparse_duplicate_indices(self, grad: IndexedSlices, var: Any) -> Any:
-        """Adds the update by a sparse gradient in which an index may stand several times."""
-        return self._apply_sparse(unique_rows(grad), var)
-
-    def _resource_apply_sparse_duplicate_indices(
-        self, grad: Tensor, handle: Any, indices: Tensor
-    ) -> Any:
-        """The same for a resource variable."""
-        totals = unique_rows(IndexedSlices(grad, indices))
-        return self._resource_apply_sparse(totals.values, handle, totals.indices)
 
     def _finish(self, update_ops: list[Any], name_scope: str) -> Operation:
         """Adds what follows the updates; returns the operation that stands for all of it."""

@@ -7,11 +7,12 @@ from typing import Any
 
 from runnel.graph.operation import Tensor
 from runnel.ops.elementwise import rsqrt, square
-from runnel.train.formula import FormulaOptimizer, SlotSpec
+from runnel.train.formula import SlotSpec
+from runnel.train.optimizer import Optimizer
 from runnel.variables.initializers import Ones
 
 
-class RMSPropOptimizer(FormulaOptimizer):
+class RMSPropOptimizer(Optimizer):
     """The mean square follows gradient**2; the step is the gradient over its root.
 
     With ``centered`` the variance is used instead of the mean square (Graves 2013).

@@ -360,3 +360,21 @@ def test_an_index_out_of_range_changes_no_variable_and_no_slot(level):
         for old, new in zip(before, sess.run(state)):
             np.testing.assert_array_equal(old, new)
         sess.run(train, {index: [0, 3]})
+
+
+def test_libraries_list_the_optimizers_by_their_base():
+    """They look for classes made from ``Optimizer`` itself, as all of TensorFlow's own are."""
+    own = {"Optimizer", "LBFGSOptimizer"}  # the second takes many steps at a time: no Optimizer
+    names = [n for n in dir(tf.train) if n.endswith("Optimizer") and n not in own]
+    assert "AdamOptimizer" in names
+    assert {n for n in names if getattr(tf.train, n).__base__ is not tf.train.Optimizer} == set()
+
+
+def test_an_optimizer_without_rules_says_which_is_missing():
+    v = tf.Variable([1.0, 2.0])
+    for gradient, kind in (
+        (tf.constant([1.0, 1.0]), "dense"),
+        (tf.IndexedSlices(tf.constant([1.0]), tf.constant([0])), "sparse"),
+    ):
+        with pytest.raises(NotImplementedError, match=f"Optimizer has no rule for {kind}"):
+            tf.train.Optimizer(False, "nothing").apply_gradients([(gradient, v)])

@@ -10,7 +10,7 @@ from runnel.graph.operation import Operation, Tensor
 from runnel.ops.arithmetic import maximum
 from runnel.ops.elementwise import abs as absolute
 from runnel.train.adam import AdamOptimizer
-from runnel.train.formula import FormulaOptimizer
+from runnel.train.optimizer import Optimizer
 
 
 class AdaMaxOptimizer(AdamOptimizer):
@@ -45,4 +45,4 @@ class AdaMaxOptimizer(AdamOptimizer):
         return var - rate * (mean / (largest + epsilon)), [mean, largest]
 
     def _apply_rows(self, grad: IndexedSlices, var: Any) -> Operation:
-        return FormulaOptimizer._apply_rows(self, grad, var)
+        return Optimizer._apply_rows(self, grad, var)

@@ -3,7 +3,7 @@
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation
 from runnel.train.adam import AdamOptimizer
-from runnel.train.formula import FormulaOptimizer
+from runnel.train.optimizer import Optimizer
 
 
 class LazyAdamOptimizer(AdamOptimizer):
@@ -19,4 +19,4 @@ class LazyAdamOptimizer(AdamOptimizer):
     """
 
     def _apply_rows(self, grad: IndexedSlices, var: object) -> Operation:
-        return FormulaOptimizer._apply_rows(self, grad, var)
+        return Optimizer._apply_rows(self, grad, var)

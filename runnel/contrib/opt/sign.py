@@ -12,10 +12,11 @@ from runnel.graph.operation import Operation, Tensor
 from runnel.ops.assign import SCATTER_UPDATE
 from runnel.ops.elementwise import exp, sign
 from runnel.ops.gather import gather
-from runnel.train.formula import FormulaOptimizer, SlotSpec
+from runnel.train.formula import SlotSpec
+from runnel.train.optimizer import Optimizer
 
 
-class _SignOptimizer(FormulaOptimizer):
+class _SignOptimizer(Optimizer):
     """What both have in common (Bello et al. 2017): the average, and a decay of the agreement.
 
     ``sign_decay_fn`` maps the global step to a factor of the agreement. A sparse gradient decays
