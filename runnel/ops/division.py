@@ -29,7 +29,10 @@ def _is_integer(x: Any) -> bool:
     return x.dtype.kind in "iu"
 
 
-def _require_nonzero(y: Any, check: Any) -> None:
+def _require_nonzero(x: Any, y: Any, check: Any) -> None:
+    # Nothing may be divided, as when a list of no axes is taken modulo a rank of 0.
+    if 0 in np.shape(x):
+        return
     check((y != 0).all(), lambda: "Integer division by zero")
 
 
@@ -40,7 +43,7 @@ def _truncated(xp: Any, x: Any, y: Any) -> Any:
 
 def _divide(xp, x, y, *, check):
     if _is_integer(x):
-        _require_nonzero(y, check)
+        _require_nonzero(x, y, check)
         return _truncated(xp, x, y)
     if x.dtype.kind == "c":
         return _complex_quotient(xp, x, y)
@@ -60,20 +63,20 @@ def _truncate_divide(xp, x, y, *, check):
 
 def _floor_divide(xp, x, y, *, check):
     if _is_integer(x):
-        _require_nonzero(y, check)
+        _require_nonzero(x, y, check)
         return xp.floor_divide(x, y)
     return xp.floor(xp.divide(x, y))
 
 
 def _floor_mod(xp, x, y, *, check):
     if _is_integer(x):
-        _require_nonzero(y, check)
+        _require_nonzero(x, y, check)
     return xp.remainder(x, y)
 
 
 def _truncate_mod(xp, x, y, *, check):
     if _is_integer(x):
-        _require_nonzero(y, check)
+        _require_nonzero(x, y, check)
     return xp.fmod(x, y)
 
 

@@ -27,9 +27,8 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     with name_scope(name, "Tensordot", [a, b]):
         a = convert_to_tensor(a, name="a")
         b = convert_to_tensor(b, name="b", dtype_hint=a.dtype.base_dtype)
-        for tensor in (a, b):
-            if tensor.dims is None:
-                raise ValueError(f"tensordot needs tensors of known rank, but {tensor!r} is not")
+        if a.dims is None or b.dims is None or not _are_known(axes):
+            return _of_unknown_rank(a, b, axes)
         axes_a, axes_b = _axes(axes, len(a.dims), len(b.dims))
         for i, j in zip(axes_a, axes_b, strict=True):
             if a.dims[i] is not None and b.dims[j] is not None and a.dims[i] != b.dims[j]:
@@ -47,10 +46,10 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
 
 def _axes(axes: Any, rank_a: int, rank_b: int) -> tuple[list[int], list[int]]:
     if isinstance(axes, Tensor):
-        known = constant_value(axes)
-        if known is None:
-            raise ValueError("tensordot needs axes that are constant")
-        axes = known.tolist()
+        axes = constant_value(axes)
+        axes = axes.tolist() if axes is not None else None
+    elif isinstance(axes, list | tuple):
+        axes = [constant_value(part) if isinstance(part, Tensor) else part for part in axes]
     if isinstance(axes, int | np.integer):
         if not 0 <= axes <= min(rank_a, rank_b):
             raise ValueError(
@@ -111,3 +110,54 @@ def _joined_shape(a: Tensor, free_a: list[int], b: Tensor, free_b: list[int]) ->
         shape = get_op_def("Shape")(tensor)
         parts += [shape[i] for i in free]
     return get_op_def("Pack")(parts)
+
+
+# Ranks, or axes, that only the step knows ---------------------------------------------------------
+
+
+def _are_known(axes: Any) -> bool:
+    """True when the values of the axes are known while the graph is built."""
+    parts = axes if isinstance(axes, list | tuple) else [axes]
+    return all(not isinstance(p, Tensor) or constant_value(p) is not None for p in parts)
+
+
+def _of_unknown_rank(a: Tensor, b: Tensor, axes: Any) -> Tensor:
+    rank_a, rank_b = (get_op_def("Rank")(x) for x in (a, b))
+    if isinstance(axes, int | np.integer):
+        if axes < 0:
+            raise ValueError(f"axes must be at least 0, not {axes}")
+        chosen = [_range(rank_a - int(axes), rank_a), _range(0, int(axes))]
+    else:
+        given = [axes[0], axes[1]]
+        chosen = [_from_the_start(axis, r) for axis, r in zip(given, (rank_a, rank_b), strict=True)]
+    rows, kept_a = _as_matrix_of_unknown_rank(a, rank_a, chosen[0], contracted_first=False)
+    columns, kept_b = _as_matrix_of_unknown_rank(b, rank_b, chosen[1], contracted_first=True)
+    return get_op_def("Reshape")(matmul(rows, columns), _joined(kept_a, kept_b))
+
+
+def _range(start: Any, limit: Any) -> Tensor:
+    return get_op_def("Range")(start, limit, 1)
+
+
+def _joined(*parts: Tensor) -> Tensor:
+    return get_op_def("ConcatV2")(list(parts), 0)
+
+
+def _from_the_start(axes: Any, rank: Tensor) -> Tensor:
+    """The axes as a vector, without negative ones."""
+    given = get_op_def("Reshape")(convert_to_tensor(axes, dtypes.int32), [-1])
+    return get_op_def("Select")(given < 0, given + rank, given)
+
+
+def _as_matrix_of_unknown_rank(
+    x: Tensor, rank: Tensor, axes: Tensor, contracted_first: bool
+) -> tuple[Tensor, Tensor]:
+    """``x`` as a matrix, contracted axes on one side and free ones on the other, whose sizes."""
+    free, _ = get_op_def("ListDiff")(_range(0, rank), axes)
+    groups = (axes, free) if contracted_first else (free, axes)
+    shape = get_op_def("Shape")(x)
+    sizes = [get_op_def("GatherV2")(shape, group, 0) for group in groups]
+    zero = constant_tensor([0], dtypes.int32)
+    sides = get_op_def("Pack")([get_op_def("Prod")(size, zero) for size in sizes])
+    ordered = get_op_def("Transpose")(x, _joined(*groups))
+    return get_op_def("Reshape")(ordered, sides), sizes[1 if contracted_first else 0]

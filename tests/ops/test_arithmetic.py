@@ -179,3 +179,17 @@ def test_strings():
     x = tf.constant(["a", "b"])
     np.testing.assert_array_equal(run_both(x + "!"), [b"a!", b"b!"])
     assert run_both(tf.constant("a") + tf.constant("b")) == b"ab"
+
+
+@pytest.mark.parametrize(
+    "function", [tf.floordiv, tf.floormod, tf.truncatediv, tf.truncatemod, tf.div]
+)
+def test_no_integers_are_divided_by_zero_without_an_error(function):
+    none, zero = tf.placeholder(tf.int32, [None]), tf.placeholder(tf.int32, [])
+    assert run_both(function(none, zero), {none: [], zero: 0}).tolist() == []
+
+
+def test_the_gradient_of_a_product_of_a_scalar_over_no_axes():
+    x, axes = tf.placeholder(tf.float64, None), tf.placeholder(tf.int32, [None])
+    (gradient,) = tf.gradients(tf.reduce_prod(x, axes) * 3.0, x)
+    assert run_both(gradient, {x: 5.0, axes: []}) == 3.0

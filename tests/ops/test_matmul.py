@@ -196,6 +196,38 @@ def test_tensordot(axes, a, b):
     np.testing.assert_allclose(value, expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize(
+    ("axes", "a", "b"),
+    [
+        (1, (2, 3), (3, 4)),
+        (2, (2, 3, 4), (3, 4, 5)),
+        (0, (2,), (3,)),
+        ([[0, 1], [2, 0]], (2, 3, 4), (3, 5, 2)),
+        ([[-1], [-2]], (2, 3), (4, 3, 5)),
+        ([1, 0], (2, 3), (3,)),
+    ],
+    ids=str,
+)
+def test_tensordot_of_ranks_and_axes_that_only_the_step_knows(axes, a, b):
+    x, y = normal(*a), normal(*b)
+    expected = np.tensordot(x, y, axes)
+    for shape_a, shape_b in ((None, None), (a, None), (None, b)):
+        p, q = tf.placeholder(tf.float64, shape_a), tf.placeholder(tf.float64, shape_b)
+        product = tf.tensordot(p, q, axes)
+        np.testing.assert_allclose(run_both(product, {p: x, q: y}), expected, rtol=1e-10)
+    p, q = tf.placeholder(tf.float64, a), tf.placeholder(tf.float64, b)
+    gradients = tf.gradients(tf.tensordot(p, tf.placeholder_with_default(y, None), axes), p)
+    known = tf.gradients(tf.tensordot(p, tf.constant(y), axes), p)
+    np.testing.assert_allclose(run_both(gradients[0], {p: x}), run_both(known[0], {p: x}))
+    if isinstance(axes, list):
+        fed = tf.placeholder(tf.int32, np.shape(axes))
+        product = tf.tensordot(p, q, fed)
+        feeds = {p: x, q: y, fed: axes}
+        np.testing.assert_allclose(run_both(product, feeds), expected, rtol=1e-10)
+        product = tf.tensordot(p, q, [tf.constant(axes[0]), tf.constant(axes[1])])
+        np.testing.assert_allclose(run_both(product, feeds), expected, rtol=1e-10)
+
+
 def test_tensordot_mistakes():
     with pytest.raises(ValueError, match="out of range"):
         tf.tensordot(A, B, [[5], [0]])
