@@ -27,8 +27,8 @@ def told_to_end() -> Iterator[None]:
     if not in_main_thread or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
-    signal.signal(signal.SIGTERM, _raise)
     try:
+        signal.signal(signal.SIGTERM, _raise)
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

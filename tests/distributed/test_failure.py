@@ -241,14 +241,16 @@ def test_a_thousand_aborted_steps_leave_nothing_behind():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts open files of a process")
-def test_a_thousand_aborted_steps_leave_no_socket_file_or_memory_between_processes():
+@pytest.mark.parametrize("fails_on", ["ps", "worker"])
+def test_a_thousand_aborted_steps_leave_no_socket_file_or_memory_between_processes(fails_on):
     with worker_and_processes("ps") as (worker, processes):
         x = tf.placeholder(tf.float32, [])
         with tf.device("/job:ps/task:0"):
-            large = tf.fill([1 << 16], x)  # through shared memory
-            checked = tf.check_numerics(x, "bad")
+            large = tf.fill([1 << 16], 1.0 + x)  # through shared memory, if it gets so far
+        with tf.device(f"/job:{fails_on}/task:0"):
+            checked = tf.check_numerics(large, "bad")
         with tf.device("/job:worker/task:0"):
-            y = tf.reduce_sum(large[:4]) + checked
+            y = tf.reduce_sum(checked[:4])
         ps = processes["ps"].pid
         address = cast(Any, processes["spec"])["ps"][0]
 
@@ -268,11 +270,12 @@ def test_a_thousand_aborted_steps_leave_no_socket_file_or_memory_between_process
             files, threads, megabytes = taken()
             here = threading.active_count(), len(os.listdir("/proc/self/fd"))
             fail(1000)
-            assert step(2.0) == 10.0
-            now = taken()
-            assert now[0] <= files + 4 and now[1] <= threads + 2 and now[2] <= megabytes + 200
+            assert step(2.0) == 12.0
+            # First what this process has: a client that has asked closes its sockets later.
             assert threading.active_count() <= here[0] + 2
             assert len(os.listdir("/proc/self/fd")) <= here[1] + 4
+            now = taken()
+            assert now[0] <= files + 4 and now[1] <= threads + 2 and now[2] <= megabytes + 200
 
 
 def test_a_client_that_dies_is_forgotten():

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
+from collections import deque
 from typing import Any
 
 import numpy as np
 import pytest
 
 import runnel as tf
+from runnel.distributed.security import Security
 from runnel.distributed.transport.frame import MAGIC
+from runnel.distributed.transport.stream import TlsStream
+from runnel.runtime.state.in_thread import in_thread
 from tests.distributed.clusters import cluster_of, process
 
 pytestmark = pytest.mark.timeout(120)
@@ -102,3 +107,55 @@ def test_tasks_and_clients_talk_through_tls_and_know_each_other(certificates, mo
                 sess.list_devices()
         finally:
             worker.stop()
+
+
+def test_who_reads_through_tls_does_not_wait_to_answer(certificates):
+    """A change of keys, say, while the other side does not read."""
+    certificate, key, authority, _ = certificates.values()
+    security = Security(certificate=certificate, key=key, authority=authority)
+    client, server = security.client_context(), security.server_context()
+    assert client is not None and server is not None
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        dialled = socket.create_connection(listening.getsockname())
+        dialled.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+        accepted, _ = listening.accept()
+    taking_up = in_thread(lambda: TlsStream(accepted, server, True, None))
+    one = TlsStream(dialled, client, False, "127.0.0.1")
+    other = taking_up.result(30)
+    answer = b"answer" * (1 << 17)  # more than the system takes while nobody reads
+    tls, answers = one._tls, [answer]
+
+    class Answering:
+        def read(self, *arguments: Any) -> Any:
+            try:
+                return tls.read(*arguments)
+            except ssl.SSLWantReadError:
+                if answers:
+                    tls.write(answers.pop())
+                raise
+
+        def write(self, content: Any) -> int:
+            return tls.write(content)
+
+    try:
+        much = bytes(1 << 22)
+        buffers: Any = deque([much])
+        one.send(buffers, deque(), wait=False)
+        assert buffers and one.has_unsent
+        one._tls = Answering()  # type: ignore[assignment]
+        other.send(deque([b"question"]), deque(), wait=True)
+        read = bytearray(len(b"question"))
+        assert in_thread(lambda: one.receive(memoryview(read))).result(30) == len(read)
+        assert read == b"question" and not answers
+        buffers.append(b"the end")
+        sending = in_thread(lambda: one.send(buffers, deque(), wait=True))
+        found, more = bytearray(), bytearray(1 << 20)
+        while not found.endswith(b"the end"):
+            found += more[: other.receive(memoryview(more))]
+        sending.result(30)
+        assert len(found) == len(much) + len(answer) + len(b"the end")
+        assert found.replace(b"\0", b"") == answer + b"the end"
+    finally:
+        one.close()
+        other.close()

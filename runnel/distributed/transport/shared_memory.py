@@ -170,9 +170,11 @@ class ReceivedBlocks:
         """The first ``size`` bytes of a block; a new one comes in ``descriptors``."""
         memory = self._memory.get(number)
         if memory is None:
-            if not descriptors:
-                raise Malformed("a block of shared memory was named that was never given")
-            memory = self._memory[number] = _mapped(descriptors.popleft())
+            try:  # who ends the connection empties the list at any moment
+                descriptor = descriptors.popleft()
+            except IndexError:
+                raise Malformed("a block of shared memory was named that was never given") from None
+            memory = self._memory[number] = _mapped(descriptor)
         if size > memory.nbytes:
             raise Malformed("a value is larger than its block of shared memory")
         return cast(OwnMemory, memory[:size])

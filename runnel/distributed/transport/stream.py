@@ -200,22 +200,26 @@ class TlsStream:
             if not self._unsent and buffers:
                 with self._lock:
                     written = self._tls.write(memoryview(buffers[0])[:_CHUNK])
-                    content = self._outgoing.read()
+                    self._unsent.append(memoryview(self._outgoing.read()))
                 _take_off(buffers, written)
-                self._unsent.append(memoryview(content))
             if not self._leave(wait):
                 # What is encrypted has to leave before anything else: the next call sees to it.
                 return
 
     def _leave(self, wait: bool) -> bool:
+        """Sends what is encrypted; False if some of it is left, or a thread is about to send it."""
         flags = 0 if wait else socket.MSG_DONTWAIT
-        with self._leaving:
+        if not self._leaving.acquire(blocking=wait):
+            return False
+        try:
             while self._unsent:
                 try:
                     sent = self._socket.send(self._unsent[0], flags)
                 except BlockingIOError:
                     return False
                 _take_off(self._unsent, sent)
+        finally:
+            self._leaving.release()
         return True
 
     @property
@@ -232,12 +236,13 @@ class TlsStream:
                     pass
                 except ssl.SSLZeroReturnError:
                     return 0
-                # A change of keys is answered by the thread that reads.
+                # A change of keys is answered by the thread that reads. It must not wait: what
+                # cannot leave now does so before the next message.
                 answer = self._outgoing.read()
-            if answer:
-                with self._leaving:
+                if answer:
                     self._unsent.append(memoryview(answer))
-                self._leave(wait=True)
+            if answer:
+                self._leave(wait=False)
             count = self._socket.recv_into(self._read_buffer)
             if not count:
                 return 0
