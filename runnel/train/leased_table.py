@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from runnel.graph import dtypes
 from runnel.graph.collections import GraphKeys
 from runnel.graph.conversion import convert_to_tensor
-from runnel.graph.errors import OpError
+from runnel.graph.errors import DeadlineExceededError, OpError
 from runnel.graph.graph import get_default_graph, name_scope
 from runnel.graph.operation import Operation, Tensor
 from runnel.ops.casting import cast
@@ -154,7 +154,8 @@ def keep_lease(session: Any, coord: Any, renew: Operation, lease_seconds: float)
     def keep() -> None:
         try:
             while not coord.wait_for_stop(lease_seconds / 6):
-                session.run(renew)
+                with suppress(DeadlineExceededError):  # of the session's configuration: once more
+                    session.run(renew)
         except (OpError, RuntimeError):  # the session is lost or closed, as the next step will say
             return
 
