@@ -86,7 +86,15 @@ def branches(tf: Any, x: Any) -> tuple[Any, Any]:
     return y, tf.train.AdagradOptimizer(0.1)
 
 
-JOBS = [dense, convolution, recurrent, rows, branches]
+def frozen(tf: Any, x: Any) -> tuple[Any, Any]:
+    """A convolution whose normalisation keeps its statistics, as fine-tuning has it."""
+    images = tf.reshape(x, [-1, 3, 2, 1])
+    found = tf.layers.conv2d(images, 3, 2, padding="same", kernel_initializer=_values(tf))
+    found = tf.layers.batch_normalization(found, training=False, fused=True)
+    return tf.layers.flatten(tf.nn.relu(found)), tf.train.GradientDescentOptimizer(0.1)
+
+
+JOBS = [dense, convolution, recurrent, rows, branches, frozen]
 
 
 def _values(tf: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from runnel.graph.attr_value import encode_attribute, kind_of_value
 from runnel.graph.registry import registered_ops
+from runnel.graph.shapes import TensorShape
 from runnel.graph.signature import REQUIRED
 from runnel.graph.tensor_proto import MAX_BYTES
 
@@ -105,7 +106,8 @@ def _write_node(node: Any, op: Operation, add_shapes: bool) -> None:
         inputs += [f"^{c.name}" for c in op.control_inputs]
     write_node(node, op.name, op.op_def, op.device, inputs, op.attrs)
     if add_shapes:
-        shapes = [t.shape for t in op.outputs]
+        empty = op.op_def.empty_outputs
+        shapes = [TensorShape(None) if t.value_index in empty else t.shape for t in op.outputs]
         encode_attribute(node.attr["_output_shapes"], shapes, "shape", is_list=True)
 
 

@@ -426,6 +426,8 @@ def _merge_shapes(node: ImportedNode, op: Operation) -> None:
             f"attribute '_output_shapes' has {len(shapes)} shapes for {len(op.outputs)} outputs"
         )
     for tensor, shape in zip(op.outputs, shapes):
+        if tensor.value_index in op.op_def.empty_outputs:
+            continue
         try:
             tensor.dims = merge_dims(tensor.dims, shape._dims)
         except ValueError as error:

@@ -128,6 +128,9 @@ class OpDef:
       need in order to go on, such as one that reads from the network.
     * ``self_gated``: its kernel drops its update when a check of the step fails
       (``check.gate_indices``), so the executor need not select the whole old value.
+    * ``empty_outputs``: outputs that have no content. Versions of TensorFlow disagree about
+      their shapes, so no graph is written with them, and those of a graph that is read do not
+      count.
 
     ``row_kernel`` is set on one that changes rows of a variable. Called with the inputs and
     ``check`` it gives the :class:`runnel.ops.row_update.RowUpdate` of each variable instead of new
@@ -166,6 +169,7 @@ class OpDef:
         "blocking",
         "holds_thread",
         "self_gated",
+        "empty_outputs",
         "row_kernel",
         "block_kernel",
         "inferred",
@@ -198,6 +202,7 @@ class OpDef:
         blocking: bool = False,
         holds_thread: bool = False,
         self_gated: bool = False,
+        empty_outputs: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.attributes: dict[str, Attribute] = parse_attributes(attrs)
@@ -218,6 +223,9 @@ class OpDef:
         self.blocking = blocking
         self.holds_thread = holds_thread
         self.self_gated = self_gated
+        self.empty_outputs = frozenset(
+            place for place, output in enumerate(self.outputs) if output.name in empty_outputs
+        )
         self.row_kernel: Callable[..., Any] | None = None
         self.block_kernel: Callable[..., Any] | None = None
         self.site: Site = ()

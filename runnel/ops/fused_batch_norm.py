@@ -51,12 +51,14 @@ def _forward(name: str, types: list[str], layout: str, reserved: int) -> OpDef:
 def _backward(name: str, types: list[str], layout: str, reserved: int) -> OpDef:
     u, scale = ("U", "float") if len(types) == 2 else ("T", "T")
     spaces = "".join(f", reserve_space_{i + 1}: {u}" for i in range(reserved))
-    rest = f", reserve_space_{reserved + 1}: {u}, reserve_space_{reserved + 2}: {u}"
+    rest = (f"reserve_space_{reserved + 1}", f"reserve_space_{reserved + 2}")
+    empty = "".join(f", {name}: {u}" for name in rest)
     return register_op(
         name,
         inputs=f"y_backprop: T, x: T, scale: {scale}{spaces}",
-        outputs=f"x_backprop: T, scale_backprop: {u}, offset_backprop: {u}{rest}",
+        outputs=f"x_backprop: T, scale_backprop: {u}, offset_backprop: {u}{empty}",
         attrs=[*types, _EPSILON, layout, _TRAINING],
+        empty_outputs=rest,
     )
 
 
