@@ -12,16 +12,11 @@ from runnel.graph import errors
 from runnel.train import live_model
 from runnel.train.checkpoint_hook import CheckpointSaverHook
 from runnel.train.coordinator import Coordinator
+from runnel.train.hooked_session import run_with_hooks
 from runnel.train.queue_runner import start_queue_runners
 from runnel.train.scaffold import Scaffold
 from runnel.train.session_creators import ChiefSessionCreator, SessionCreator
-from runnel.train.session_run_hook import (
-    SessionRunArgs,
-    SessionRunContext,
-    SessionRunHook,
-    SessionRunValues,
-    WatchingHook,
-)
+from runnel.train.session_run_hook import SessionRunHook, WatchingHook
 from runnel.train.termination import Termination
 
 logger = logging.getLogger("runnel")
@@ -153,34 +148,16 @@ class _MonitoredSession:
                 raise
 
     def _run_hooked(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
-        asked = SessionRunArgs(fetches, feed_dict, options)
-        context = SessionRunContext(asked, self._sess)
-        wanted: list[Any] = [fetches]
-        places: dict[SessionRunHook, int] = {}
-        feeds = dict(feed_dict or {})
-        for hook in self._hooks:
-            request = hook.before_run(context)
-            if request is None:
-                continue
-            if not isinstance(request, SessionRunArgs):
-                raise TypeError(f"{hook!r}.before_run returned {request!r}, not SessionRunArgs")
-            if request.fetches is not None:
-                places[hook] = len(wanted)
-                wanted.append(request.fetches)
-            _add_feeds(feeds, request.feed_dict, hook)
-            options = _merged(options, request.options)
-        if options is not None and run_metadata is None and options.trace_level:
-            from tensorboard.compat.proto.config_pb2 import RunMetadata
+        found, stops = run_with_hooks(
+            self._sess, self._hooks, self._run_watched, fetches, feed_dict, options, run_metadata
+        )
+        self._stop = self._stop or stops
+        return found
 
-            run_metadata = RunMetadata()
+    def _run_watched(self, *step: Any) -> Any:
         with self._termination.watching(self._sess):
             self._termination.require_untold()
-            found = self._running.run(wanted, feeds or None, options, run_metadata)
-        for hook in self._hooks:
-            result = found[places[hook]] if hook in places else None
-            hook.after_run(context, SessionRunValues(result, options, run_metadata))
-        self._stop = self._stop or context.stop_requested
-        return found[0]
+            return self._running.run(*step)
 
     def run_step_fn(self, step_fn: Callable[[MonitoredStep], Any]) -> Any:
         """Calls ``step_fn`` with a :class:`MonitoredStep`: several things may be one step."""
@@ -220,30 +197,6 @@ class _MonitoredSession:
             finally:
                 self._stop = True
                 self._leave()
-
-
-def _add_feeds(feeds: dict[Any, Any], more: Any, hook: SessionRunHook) -> None:
-    for key, value in (more or {}).items():
-        if key in feeds:
-            raise RuntimeError(f"{key} is fed by the caller and by {hook!r}, or by two hooks")
-        feeds[key] = value
-
-
-def _merged(options: Any, more: Any) -> Any:
-    """The options of a step that serve the caller and the hooks."""
-    if more is None or options is None:
-        return more if options is None else options
-    merged = type(options)()
-    merged.CopyFrom(options)
-    merged.trace_level = max(options.trace_level, more.trace_level)
-    merged.timeout_in_ms = max(options.timeout_in_ms, more.timeout_in_ms)
-    merged.inter_op_thread_pool = max(options.inter_op_thread_pool, more.inter_op_thread_pool)
-    merged.output_partition_graphs |= more.output_partition_graphs
-    merged.report_tensor_allocations_upon_oom |= more.report_tensor_allocations_upon_oom
-    watched = merged.debug_options.debug_tensor_watch_opts
-    if more.debug_options.debug_tensor_watch_opts:
-        watched.extend(more.debug_options.debug_tensor_watch_opts)
-    return merged
 
 
 class MonitoredStep:
