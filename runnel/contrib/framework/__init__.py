@@ -1,6 +1,7 @@
 """``tf.contrib.framework``: default arguments, and the variables of models."""
 
-from runnel import is_tensor, nest
+from runnel import is_tensor
+from runnel.contrib.framework import nest
 from runnel.contrib.framework.arg_scope import (
     add_arg_scope,
     arg_scope,
