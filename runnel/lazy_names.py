@@ -43,6 +43,7 @@ NAMESPACES = (
     "python",
     "python_io",
     "quantization",
+    "resource_loader",
     "saved_model",
     "sets",
     "signal",
@@ -294,7 +295,9 @@ FAMILIES = (
     "runnel.collectives",
     "runnel.layers",
     "runnel.linalg",
+    "runnel.ops.image.bipartite_match",
     "runnel.ops.image.projective_transform",
+    "runnel.ops.image.resampler",
     "runnel.ops.image.scale_and_translate",
     "runnel.image",
 )
