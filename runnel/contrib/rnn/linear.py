@@ -22,11 +22,34 @@ def linear(
 ) -> Any:
     """The values, joined, times ``kernel`` plus ``bias``, variables of the current scope."""
     joined = concat(values, 1) if len(values) > 1 else values[0]
-    dtype, depth = joined.dtype.base_dtype, require_depth(joined.shape)
+    kernel, bias = linear_variables(
+        require_depth(joined.shape),
+        size,
+        joined.dtype.base_dtype,
+        use_bias,
+        bias_initializer,
+        kernel_initializer,
+    )
+    return apply_linear([joined], kernel, bias)
+
+
+def linear_variables(
+    depth: int,
+    size: int,
+    dtype: Any,
+    use_bias: bool = True,
+    bias_initializer: Any = None,
+    kernel_initializer: Any = None,
+) -> tuple[Any, Any]:
+    """``kernel`` and ``bias`` (None without) of the current scope."""
     kernel = get_variable("kernel", [depth, size], dtype=dtype, initializer=kernel_initializer)
-    product = matmul(joined, kernel)
     if not use_bias:
-        return product
+        return kernel, None
     start = bias_initializer or Zeros(dtype=dtype)
-    bias = get_variable("bias", [size], dtype=dtype, initializer=start)
-    return bias_add(product, bias)
+    return kernel, get_variable("bias", [size], dtype=dtype, initializer=start)
+
+
+def apply_linear(values: Sequence[Any], kernel: Any, bias: Any) -> Any:
+    """The values, joined, times ``kernel`` plus ``bias``, if there is one."""
+    product = matmul(concat(values, 1) if len(values) > 1 else values[0], kernel)
+    return product if bias is None else bias_add(product, bias)

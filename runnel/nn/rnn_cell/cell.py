@@ -76,7 +76,7 @@ class RNNCell(Layer):
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:
         """A state of zeros: ``state_size`` with tensors of shape [batch_size, size]."""
         with name_scope(type(self).__name__ + "ZeroState"):
-            return map_leaves(lambda size: _zeros(batch_size, size, dtype), self.state_size)
+            return zero_state_of(self.state_size, batch_size, dtype)
 
     def get_initial_state(
         self, inputs: Any = None, batch_size: Any = None, dtype: Any = None
@@ -98,6 +98,11 @@ class LayerRNNCell(RNNCell):
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None, *args: Any, **kw: Any) -> Any:
         return Layer.__call__(self, inputs, state, *args, scope=scope, **kw)
+
+
+def zero_state_of(state_size: Any, batch_size: Any, dtype: Any) -> Any:
+    """A state of zeros: ``state_size`` with tensors of shape [batch_size, size]."""
+    return map_leaves(lambda size: _zeros(batch_size, size, dtype), state_size)
 
 
 def require_cell(name: str, cell: Any) -> None:
