@@ -176,7 +176,7 @@ class VariableStore:
             **options,
         )
         self._vars[name] = variable
-        if regularizer is not None:
+        if regularizer:  # as TensorFlow asks: a library may give an empty dict for none
             _regularize(name, variable, regularizer)
         return variable
 

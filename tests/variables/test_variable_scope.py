@@ -164,6 +164,7 @@ def test_the_loss_of_a_regularizer_is_collected_once():
     with tf.variable_scope("s", regularizer=lambda v: 0.5 * tf.reduce_sum(v * v)):
         v = tf.get_variable("v", [3], initializer=tf.constant_initializer(2.0))
         tf.get_variable("none", [3], regularizer=tf.no_regularizer)
+        tf.get_variable("empty", [3], regularizer={})  # a library's way to say none
     with tf.variable_scope("s", reuse=True):
         tf.get_variable("v")
     (loss,) = tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
