@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from runnel.graph.creation_site import capture_site
-from runnel.graph.device import merge_device
+from runnel.graph.device import DeviceSpec, merge_device
 from runnel.graph.element_lookup import ElementLookup
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.scopes import OneSite, ScopeState, ThreadScopes
@@ -16,6 +16,17 @@ MAPPED_FOLDER = "_mapped_folder"
 """The attribute of a variable whose value is in a mapped file: in which folder."""
 
 _NOTHING: AbstractContextManager[None] = nullcontext()
+
+
+class _Stand:
+    """What a device function sees in the place of an operation: what a library put there."""
+
+    def __init__(self, stand: Any) -> None:
+        self._stand = stand
+        self.device = ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stand, name)
 
 
 class GraphScopes(ElementLookup):
@@ -66,6 +77,20 @@ class GraphScopes(ElementLookup):
             return scopes.with_devices((*scopes.devices, device_name_or_function))
         name = merge_device("", device_name_or_function)
         return scopes.with_devices((*scopes.devices, name))
+
+    def _apply_device_functions(self, op: Any) -> None:
+        """Tells ``op``, which a library puts in the place of an operation, the device in force.
+
+        Libraries ask so which device an operation would have here.
+        """
+        scopes = self._scopes
+        name = scopes.device_of(_Stand(op)) if scopes.devices else ""  # type: ignore[arg-type]
+        if not name:
+            return
+        if hasattr(op, "_set_device_from_string"):
+            op._set_device_from_string(name)
+        else:
+            op._set_device(DeviceSpec.from_string(name))
 
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> AbstractContextManager[None]:
         """Operations in the block are placed where ``op`` is, whatever device scopes are around."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from runnel.graph.creation_site import Site, render_site
 from runnel.graph.default_session import get_default_session
@@ -26,6 +26,9 @@ class Tensor:
 
     # NumPy must not try to treat a Tensor as a sequence in ``array + tensor``.
     __array_priority__ = 100
+
+    OVERLOADABLE_OPERATORS: ClassVar[set[str]] = set()
+    """The operators that a class which stands for a tensor takes from it."""
 
     def __init__(self, op: Operation, value_index: int, dtype: DType, dims: Dims = None) -> None:
         self.op = op
@@ -140,6 +143,7 @@ class Tensor:
     @staticmethod
     def _override_operator(operator: str, function: Callable[..., Any]) -> None:
         setattr(Tensor, operator, function)
+        Tensor.OVERLOADABLE_OPERATORS.add(operator)
 
 
 class Operation:

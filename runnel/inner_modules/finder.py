@@ -82,6 +82,8 @@ class InnerModules(MetaPathFinder, Loader):
                         return getattr(_namespace(where), name)
                     except (AttributeError, ModuleNotFoundError):
                         continue
+                if (other := _imported_module(name)) is not None:
+                    return import_module(f"{module.__name__.partition('.')[0]}.{other}")
             raise AttributeError(
                 f"runnel has nothing for {name!r} of TensorFlow's inner module "
                 f"tensorflow.{inside}; docs/tensorflow-names.md lists the public names"
@@ -89,6 +91,12 @@ class InnerModules(MetaPathFinder, Loader):
 
         module.__doc__ = f"TensorFlow's ``{inside}``, answered from public names."
         module.__dict__["__getattr__"] = find
+
+
+def _imported_module(name: str) -> str | None:
+    """An inner module that TensorFlow's others import: programs take ``ops.rnn.array_ops``, too."""
+    candidates = (f"python.{folder}.{name}" for folder in ("ops", "framework", "util", "eager"))
+    return next((found for found in candidates if found in MODULES), None)
 
 
 def _public_names(namespaces: tuple[str, ...]) -> list[str]:

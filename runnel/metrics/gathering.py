@@ -39,15 +39,22 @@ def collected(value: Tensor, update: Tensor, values: Any, updates: Any) -> Metri
     return value, update
 
 
+def without_needless_rank(predictions: Any, labels: Any, more: int = 0) -> tuple[Tensor, Tensor]:
+    """Predictions of ``more`` ranks than the labels: who has one too many loses a last 1."""
+    predictions, labels = convert_to_tensor(predictions), convert_to_tensor(labels)
+    if predictions.shape.rank is None or labels.shape.rank is None:
+        return predictions, labels
+    needless = predictions.shape.rank - labels.shape.rank - more
+    if needless == 1 and predictions.shape[-1].is_compatible_with(1):
+        predictions = squeeze(predictions, [-1])
+    elif needless == -1 and labels.shape[-1].is_compatible_with(1):
+        labels = squeeze(labels, [-1])
+    return predictions, labels
+
+
 def matched(predictions: Any, labels: Any, weights: Any) -> tuple[Tensor, Tensor, Tensor | None]:
     """Tensors of one rank: a last dimension of 1 that only one of them has is dropped."""
-    predictions, labels = convert_to_tensor(predictions), convert_to_tensor(labels)
-    ranks = predictions.shape.rank, labels.shape.rank
-    if None not in ranks:
-        if ranks[0] == ranks[1] + 1 and predictions.shape._dims[-1] in (1, None):  # type: ignore
-            predictions = squeeze(predictions, [-1])
-        elif ranks[1] == ranks[0] + 1 and labels.shape._dims[-1] in (1, None):  # type: ignore
-            labels = squeeze(labels, [-1])
+    predictions, labels = without_needless_rank(predictions, labels)
     predictions.shape.assert_is_compatible_with(labels.shape)
     if weights is None:
         return predictions, labels, None

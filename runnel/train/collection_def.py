@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from runnel.autodiff.loop_record import records_of
 from runnel.control_flow.context_protos import ContextReader, ContextWriter
@@ -35,6 +35,48 @@ _CONTEXTS = {
 }
 
 
+class _Described(NamedTuple):
+    """How a program describes what is in a collection of its own."""
+
+    message: Any
+    to_proto: Callable[..., Any] | None
+    from_proto: Callable[..., Any] | None
+
+
+_of_programs: dict[Any, _Described] = {}
+
+
+def register_proto_function(
+    collection_name: Any,
+    proto_type: Any = None,
+    to_proto: Callable[..., Any] | None = None,
+    from_proto: Callable[..., Any] | None = None,
+) -> None:
+    """Has MetaGraphs describe what is in a collection by messages of ``proto_type``.
+
+    ``to_proto(value, export_scope=)`` makes one, ``from_proto(message, import_scope=)`` reads one.
+    """
+    if to_proto is not None and not callable(to_proto):
+        raise TypeError("to_proto must be callable.")
+    if from_proto is not None and not callable(from_proto):
+        raise TypeError("from_proto must be callable.")
+    if collection_name in _of_programs:
+        raise KeyError(f"The collection {collection_name!r} is described by functions already")
+    _of_programs[collection_name] = _Described(proto_type, to_proto, from_proto)
+
+
+def get_to_proto_function(collection_name: Any) -> Callable[..., Any] | None:
+    """The function that describes what is in a collection."""
+    found = _of_programs.get(collection_name)
+    return None if found is None else found.to_proto
+
+
+def get_from_proto_function(collection_name: Any) -> Callable[..., Any] | None:
+    """The function that reads what is in a collection."""
+    found = _of_programs.get(collection_name)
+    return None if found is None else found.from_proto
+
+
 # Out --------------------------------------------------------------------------------------------
 
 
@@ -55,19 +97,24 @@ def add_collections(found: Any, graph: Graph, keys: Iterable[Any], scope: str | 
             found.collection_def[key].bytes_list.value.extend(content)
             continue
         try:
-            described = _described(values, scope)
+            described = _described(values, scope, get_to_proto_function(key))
         except (TypeError, ValueError) as error:
             logger.warning("The collection %r is not exported: %s", key, error)
         else:
             found.collection_def[key].CopyFrom(described)
 
 
-def _described(values: list[Any], scope: str | None) -> Any:
+def _described(
+    values: list[Any], scope: str | None, to_proto: Callable[..., Any] | None = None
+) -> Any:
     from google.protobuf.any_pb2 import Any as AnyProto
     from tensorboard.compat.proto.meta_graph_pb2 import CollectionDef
 
     described = CollectionDef()
-    protos = [v.to_proto(scope) for v in values if hasattr(v, "to_proto")]
+    if to_proto is None:
+        protos = [v.to_proto(scope) for v in values if hasattr(v, "to_proto")]
+    else:
+        protos = [to_proto(v, export_scope=scope) for v in values]
     if values and len(protos) == len(values):
         kept = [proto.SerializeToString() for proto in protos if proto is not None]
         described.bytes_list.value.extend(kept)
@@ -122,6 +169,8 @@ def _object(
     if key in _CONTEXTS:
         return reader.read(_CONTEXTS[key], content)
     try:
+        if (own := _of_programs.get(key)) is not None and own.from_proto is not None:
+            return own.from_proto(own.message.FromString(content), import_scope=scope)
         if key in _OF_VARIABLES:
             return _variable(content, scope, made)
         if key == GraphKeys.SAVERS:

@@ -1,0 +1,233 @@
+"""Names inside TensorFlow that libraries use: what they decorate, describe and ask with."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+
+import numpy as np
+import pytest
+from tensorboard.compat.proto.summary_pb2 import Summary
+
+import runnel as tf
+
+
+def inner(name):
+    return importlib.import_module(f"runnel.python.{name}")
+
+
+@pytest.fixture
+def said(caplog):
+    caplog.set_level(logging.WARNING, logger="runnel")
+    return lambda: [record.getMessage() for record in caplog.records]
+
+
+def test_what_is_deprecated_says_so_once(said):
+    deprecation = inner("util.deprecation")
+
+    @deprecation.deprecated("2030-01-01", "Use fit.")
+    def learn(x):
+        """Learns."""
+        return x + 1
+
+    assert [learn(1), learn(2)] == [2, 3] and learn.__doc__ == "Learns."
+    (message,) = said()
+    assert "learn" in message and "after 2030-01-01" in message and "Use fit." in message
+
+
+def test_arguments_that_are_deprecated(said):
+    deprecation = inner("util.deprecation")
+
+    @deprecation.deprecated_args(None, "Use axis.", "dim", ("keep", None))
+    def total(x, dim=None, keep=None, axis=None):
+        axis = deprecation.deprecated_argument_lookup("axis", axis, "dim", dim)
+        return np.sum(x, axis)
+
+    assert total([[1, 2]], axis=0).tolist() == [1, 2] and total([[1, 2]], keep=None) == 3
+    assert said() == []
+    assert total([[1, 2]], dim=0).tolist() == [1, 2]
+    assert len(said()) == 1 and "dim=0" in said()[0]
+    total([1], keep=True)
+    assert "keep=True" in said()[1]
+    with pytest.raises(ValueError, match=r"axis.*dim"):
+        total([1], dim=0, axis=0)
+    with pytest.raises(TypeError):
+        total()
+
+
+def test_values_and_names_that_are_deprecated(said):
+    deprecation = inner("util.deprecation")
+
+    @deprecation.deprecated_arg_values(None, "Always scale.", scale=False)
+    def image(scale=True):
+        return scale
+
+    class Model:
+        def __init__(self, size):
+            self.size = size
+
+    old_model = deprecation.deprecated_alias("lib.OldModel", "lib.Model", Model)
+    assert image() and not said()
+    assert not image(scale=False) and "scale=False" in said()[0]
+    assert isinstance(old_model(3), Model) and old_model(4).size == 4
+    assert len(said()) == 2 and "lib.OldModel" in said()[1] and "lib.Model" in said()[1]
+    with deprecation.silence():
+        deprecation.deprecated(None, "No.")(len)("")
+    assert len(said()) == 2
+
+
+def test_arguments_that_must_be_named():
+    called = inner("util.keyword_args").keyword_args_only(lambda x: x)
+    assert called(x=1) == 1
+    with pytest.raises(ValueError, match="keyword"):
+        called(1)
+
+
+def test_files_by_their_inner_names(tmp_path):
+    file_io = inner("lib.io.file_io")
+    folder = tmp_path / "a" / "b"
+    file_io.recursive_create_dir(str(folder))
+    name = str(folder / "x.txt")
+    file_io.atomic_write_string_to_file(name, "one\ntwo")
+    assert file_io.file_exists(name) and file_io.is_directory(str(folder))
+    assert file_io.read_file_to_string(name) == "one\ntwo"
+    assert file_io.read_file_to_string(name, binary_mode=True) == b"one\ntwo"
+    with file_io.FileIO(name, "r") as file:
+        assert [line.strip() for line in file] == ["one", "two"]
+    assert file_io.list_directory(str(folder)) == ["x.txt"]
+    assert file_io.get_matching_files([str(folder / "*.txt"), str(folder / "*.no")]) == [name]
+    assert file_io.stat(name).length == 7
+    with pytest.raises(tf.errors.AlreadyExistsError):
+        file_io.atomic_write_string_to_file(name, b"new", overwrite=False)
+    assert file_io.list_directory(str(folder)) == ["x.txt"]
+    file_io.delete_file(name)
+    file_io.delete_recursively(str(tmp_path / "a"))
+    assert not file_io.file_exists(str(folder))
+
+
+def test_a_collection_of_a_programs_own_is_part_of_a_metagraph():
+    ops = inner("framework.ops")
+
+    class Note:
+        def __init__(self, text):
+            self.text = text
+
+    def describe(note, export_scope=None):
+        return Summary.Value(tag=note.text)
+
+    ops.register_proto_function(
+        "notes", Summary.Value, describe, lambda message, import_scope=None: Note(message.tag)
+    )
+    with pytest.raises(KeyError, match="notes"):
+        ops.register_proto_function("notes", Summary.Value)
+    assert ops.get_to_proto_function("notes") is describe
+    with tf.Graph().as_default():
+        tf.add_to_collection("notes", Note("hello"))
+        saved = tf.train.export_meta_graph()
+    with tf.Graph().as_default():
+        tf.train.import_meta_graph(saved)
+        assert [note.text for note in tf.get_collection("notes")] == ["hello"]
+
+
+def test_libraries_ask_for_the_kind_of_a_value_and_of_execution():
+    ops, context = inner("framework.ops"), inner("eager.context")
+    x, v = tf.constant(1.0), tf.Variable(1.0)
+    assert ops.is_dense_tensor_like(x) and ops.is_dense_tensor_like(v)
+    assert not ops.is_dense_tensor_like(1.0) and not isinstance(x, ops.EagerTensor)
+    assert isinstance(x, ops._TensorLike) and isinstance(
+        tf.SparseTensor([[0]], [1], [1]), ops._TensorLike
+    )
+    assert not isinstance(v, ops._TensorLike)
+    assert context.in_graph_mode() and not context.in_eager_mode()
+    with context.graph_mode():
+        assert not context.executing_eagerly()
+    with pytest.raises(NotImplementedError, match="eager"):
+        context.eager_mode()
+
+
+def test_a_class_stands_for_a_tensor():
+    class Named:
+        def __init__(self, value):
+            self.value = value
+
+    def forwarded(operator):
+        return lambda self, *args: getattr(tf.Tensor, operator)(self.value, *args)
+
+    for operator in tf.Tensor.OVERLOADABLE_OPERATORS:
+        setattr(Named, operator, forwarded(operator))
+    x = Named(tf.constant([3.0, 4.0]))
+    with tf.Session() as sess:
+        found = sess.run([x + 1.0, 2.0 - x, -x, abs(x), x[1], x > 3.5, x**2.0, x / 2.0])
+    expected = [[4, 5], [-1, -2], [-3, -4], [3, 4], 4, [False, True], [9, 16], [1.5, 2]]
+    for value, wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(value, wanted)
+
+
+def test_a_library_asks_which_device_an_operation_would_have():
+    class Stand:
+        type = "MatMul"
+        device = None
+
+        def _set_device(self, device):
+            self.device = device
+
+    graph = tf.get_default_graph()
+
+    def asked():
+        stand = Stand()
+        graph._apply_device_functions(stand)
+        return stand.device and stand.device.to_string()
+
+    assert asked() is None
+    with tf.device("/job:ps"), tf.device("/cpu:0"):
+        assert asked() == "/job:ps/device:CPU:0"
+    with tf.device(lambda op: "/gpu:1" if op.type == "MatMul" else "/cpu:0"):
+        assert asked() == "/device:GPU:1"
+
+
+def test_a_scope_that_opens_no_scope_of_names():
+    scopes = inner("ops.variable_scope")
+    with tf.name_scope("outer"), scopes._pure_variable_scope("layer", reuse=tf.AUTO_REUSE):
+        v = tf.get_variable("v", [])
+        x = tf.constant(1.0, name="x")
+    assert (v.op.name, x.op.name) == ("layer/v", "outer/x")
+
+
+def test_shapes_and_states_for_cells_of_a_programs_own():
+    impl = inner("ops.rnn_cell_impl")
+    cell = tf.nn.rnn_cell.LSTMCell(3)
+    assert impl._like_rnncell(cell) and not impl._like_rnncell(3)
+    state = impl._zero_state_tensors(cell.state_size, 2, tf.float32)
+    assert [part.shape.as_list() for part in state] == [[2, 3], [2, 3]]
+    assert impl._concat([2, None], tf.TensorShape([4]), static=True) == [2, None, 4]
+    with tf.Session() as sess:
+        assert sess.run(impl._concat(tf.constant(2), [4])).tolist() == [2, 4]
+
+
+def test_inner_modules_have_those_that_they_import():
+    from runnel.python.ops.rnn import array_ops, rnn_cell_impl
+
+    assert rnn_cell_impl.LSTMCell is tf.nn.rnn_cell.LSTMCell
+    assert array_ops.reshape is tf.reshape
+
+
+def test_steps_with_hooks_in_a_session_that_is_there():
+    hooked = inner("training.monitored_session")._HookedSession
+    x = tf.placeholder(tf.float32, [])
+    seen = []
+
+    class Watch(tf.train.SessionRunHook):
+        def before_run(self, run_context):
+            return tf.train.SessionRunArgs(x * 10.0)
+
+        def after_run(self, run_context, run_values):
+            seen.append(float(run_values.results))
+            if run_values.results > 15:
+                run_context.request_stop()
+
+    with tf.Session() as sess:
+        watched = hooked(sess, [Watch()])
+        assert watched.run(x + 1.0, {x: 1.0}) == 2.0 and not watched.should_stop()
+        assert watched.run([x], feed_dict={x: 2.0}) == [2.0] and watched.should_stop()
+        assert watched.graph is sess.graph
+    assert seen == [10.0, 20.0]
