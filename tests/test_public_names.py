@@ -38,6 +38,7 @@ NAMESPACES = [
     "contrib.metrics",
     "contrib.opt",
     "contrib.predictor",
+    "contrib.resampler",
     "contrib.rnn",
     "contrib.seq2seq",
     "contrib.signal",

@@ -12,12 +12,14 @@ from runnel.ops.array_shape import shape as shape_of
 from runnel.ops.casting import cast
 from runnel.ops.fill import ones_like, zeros_like
 from runnel.ops.image import projective_transform as _projective
+from runnel.ops.image.bipartite_match import bipartite_match
 from runnel.ops.joining import stack
 from runnel.ops.matmul import matmul
 from runnel.ops.trigonometry import cos, sin
 
 __all__ = [
     "angles_to_projective_transforms",
+    "bipartite_match",
     "compose_transforms",
     "flat_transforms_to_matrices",
     "matrices_to_flat_transforms",

@@ -14,6 +14,7 @@ _INSIDE = {
         "python.ops": "arg_scope variables ops",
     },
     "image": {"python.ops": "image_ops dense_image_warp distort_image_ops"},
+    "resampler": {"python.ops": "resampler_ops"},
     "integrate": {"python.ops": "odes"},
     "layers": {
         "python.layers": (
