@@ -306,7 +306,10 @@ class CrossedColumn(CategoricalColumn):
             if weights is not None:
                 raise ValueError(f"crossed_column does not support weighted columns: {leaf.name}")
             crossed.append(ids)
-        return sparse_cross_hashed(crossed, self.hash_bucket_size, self.hash_key), None
+        return self._hashed(crossed), None
+
+    def _hashed(self, crossed: list[Any]) -> SparseTensor:
+        return sparse_cross_hashed(crossed, self.hash_bucket_size, self.hash_key)
 
 
 # Made by users ------------------------------------------------------------------------------------

@@ -198,6 +198,11 @@ class EmbeddingColumn(DenseColumn):
     def variable_shape(self) -> tuple[int, ...]:
         return (self.dimension,)
 
+    @property
+    def table_name(self) -> str:
+        """The name of its variable, in its scope."""
+        return "embedding_weights"
+
     def _table(self, trainable: bool, collections: Any) -> Any:
         dims = [self.categorical_column.num_buckets, self.dimension]
         # All columns that share a table find it in the graph.
@@ -208,7 +213,7 @@ class EmbeddingColumn(DenseColumn):
         )
         if not kept:
             made = get_variable(
-                "embedding_weights",
+                self.table_name,
                 shape=dims,
                 dtype=float32,
                 initializer=self.initializer,

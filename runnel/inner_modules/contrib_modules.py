@@ -18,9 +18,10 @@ _INSIDE = {
     "integrate": {"python.ops": "odes"},
     "layers": {
         "python.layers": (
-            "embedding_ops feature_column initializers layers normalization optimizers "
-            "regularizers summaries utils"
+            "embedding_ops feature_column feature_column_ops initializers layers normalization "
+            "optimizers regularizers summaries utils"
         ),
+        "python.ops": "sparse_feature_cross_op",
     },
     "learn": {
         "python.learn": "datasets preprocessing",
@@ -74,7 +75,7 @@ _INSIDE = {
 """For each package, the modules of its folders."""
 
 _ALSO = {
-    "contrib.layers": ("layers", "feature_column"),
+    "contrib.layers": ("layers", "feature_column", "ops.strings.feature_crosses"),
     "contrib.learn": ("contrib.learn.datasets.mnist", "contrib.learn.preprocessing"),
     "contrib.losses": ("contrib.losses.metric_learning",),
     "contrib.rnn": ("contrib.rnn.core_linear", "nn.rnn_cell", "nn"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,25 +21,39 @@ _KINDS = "list({int64, string}) >= 0"
 HASH_KEY = 0xDECAFCAFFE
 """TensorFlow's, where none is given."""
 
-cross_op = sparse_op(
-    "SparseCross",
-    "indices: N * int64, values: sparse_types, shapes: N * int64, dense_inputs: dense_types",
-    "output_indices: int64, output_values: out_type, output_shape: int64",
-    [
-        "N: int >= 0",
-        "hashed_output: bool",
-        "num_buckets: int >= 0",
-        "hash_key: int",
-        f"sparse_types: {_KINDS}",
-        f"dense_types: {_KINDS}",
-        "out_type: {int64, string}",
-        "internal_type: {int64, string}",
-    ],
+_INPUTS = "indices: N * int64, values: sparse_types, shapes: N * int64"
+_OUTPUTS = "output_indices: int64, output_values: out_type, output_shape: int64"
+_ATTRS = [
+    "N: int >= 0",
+    "hashed_output: bool",
+    "num_buckets: int >= 0",
+    "hash_key: int",
+    f"sparse_types: {_KINDS}",
+    f"dense_types: {_KINDS}",
+    "out_type: {int64, string}",
+    "internal_type: {int64, string}",
+]
+cross_op = sparse_op("SparseCross", f"{_INPUTS}, dense_inputs: dense_types", _OUTPUTS, _ATTRS)
+# Those of tf.contrib.layers; the older one has no key, and mixes hashes in another way.
+contrib_cross_v2_op = sparse_op(
+    "SparseFeatureCrossV2", f"{_INPUTS}, dense: dense_types", _OUTPUTS, _ATTRS
+)
+contrib_cross_op = sparse_op(
+    "SparseFeatureCross",
+    f"{_INPUTS}, dense: dense_types",
+    _OUTPUTS,
+    [attr for attr in _ATTRS if not attr.startswith("hash_key")],
 )
 
 
 @cross_op.shape
 def _(indices, values, shapes, dense_inputs):
+    return [(None, 2), (None,), (2,)]
+
+
+@contrib_cross_v2_op.shape
+@contrib_cross_op.shape
+def _(indices, values, shapes, dense):
     return [(None, 2), (None,), (2,)]
 
 
@@ -58,10 +74,23 @@ def joined_fingerprints(first: int, second: int) -> int:
     return _shifted(mixed)
 
 
+_STEP = 0x9E3779B97F4A7800
+
+
+def _stirred(first: int, second: int) -> int:
+    """A hash of two hashes, as boost's ``hash_combine`` mixes signed numbers."""
+    signed = first - (1 << 64) if first >> 63 else first
+    return first ^ (second + _STEP + (first << 10) + (signed >> 4)) & _MASK
+
+
 def _columns(
-    indices: list[np.ndarray], values: list[np.ndarray], dense: list[np.ndarray], rows: int
+    indices: list[np.ndarray],
+    values: list[np.ndarray],
+    shapes: list[np.ndarray],
+    dense: list[np.ndarray],
 ) -> list[list[list[Any]]]:
     """For each feature the values of each example; sparse features come first."""
+    rows = _row_count(shapes, dense)
     found = []
     for places, numbers in zip(indices, values, strict=True):
         column: list[list[Any]] = [[] for _ in range(rows)]
@@ -82,20 +111,20 @@ def _row_count(shapes: list[np.ndarray], dense: list[np.ndarray]) -> int:
     return counts.pop()
 
 
-@cross_op.kernel
-def _(xp, indices, values, shapes, dense_inputs, *, hashed_output, num_buckets, hash_key):
-    rows = _row_count(shapes, dense_inputs)
-    columns = _columns(indices, values, dense_inputs, rows)
+def _crossed(
+    columns: list[list[list[Any]]],
+    hashed_output: bool,
+    num_buckets: int,
+    mix: Callable[[int, int], int] = joined_fingerprints,
+    hash_key: int = HASH_KEY,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rows = len(columns[0])
     if hashed_output:
         columns = [[list(map(_number, row)) for row in column] for column in columns]
         limit = num_buckets or 2**63 - 1
-        key = hash_key & _MASK
 
         def made(parts: tuple[Any, ...]) -> Any:
-            mixed = key
-            for part in parts:
-                mixed = joined_fingerprints(mixed, part)
-            return mixed % limit
+            return functools.reduce(mix, parts, hash_key & _MASK) % limit
     else:
 
         def made(parts: tuple[Any, ...]) -> Any:
@@ -116,6 +145,24 @@ def _(xp, indices, values, shapes, dense_inputs, *, hashed_output, num_buckets, 
     )
 
 
+@cross_op.kernel
+def _(xp, indices, values, shapes, dense_inputs, *, hashed_output, num_buckets, hash_key):
+    columns = _columns(indices, values, shapes, dense_inputs)
+    return _crossed(columns, hashed_output, num_buckets, hash_key=hash_key)
+
+
+@contrib_cross_v2_op.kernel
+def _(xp, indices, values, shapes, dense, *, hashed_output, num_buckets, hash_key):
+    columns = _columns(indices, values, shapes, dense)
+    return _crossed(columns, hashed_output, num_buckets, hash_key=hash_key)
+
+
+@contrib_cross_op.kernel
+def _(xp, indices, values, shapes, dense, *, hashed_output, num_buckets):
+    columns = _columns(indices, values, shapes, dense)
+    return _crossed(columns, hashed_output, num_buckets, _stirred)
+
+
 def _number(value: Any) -> int:
     """A value as 64 bits: a string by its fingerprint."""
     if not isinstance(value, bytes):
@@ -123,7 +170,7 @@ def _number(value: Any) -> int:
     return int(hashed([value], fingerprint64)[0])
 
 
-def _cross(inputs: Any, as_hashes: bool, buckets: int, key: int | None, name: Any) -> SparseTensor:
+def _cross(op_def: Any, inputs: Any, as_hashes: bool, buckets: int, **options: Any) -> SparseTensor:
     if not isinstance(inputs, list):
         raise TypeError("Inputs must be a list")
     sparse, dense = [], []
@@ -143,17 +190,16 @@ def _cross(inputs: Any, as_hashes: bool, buckets: int, key: int | None, name: An
 
     values = [prepared(one.values) for one in sparse]
     dense = [prepared(one) for one in dense]
-    parts = cross_op(
+    parts = op_def(
         [one.indices for one in sparse],
         values,
         [one.dense_shape for one in sparse],
         dense,
         hashed_output=as_hashes,
         num_buckets=buckets,
-        hash_key=HASH_KEY if key is None else key,
         out_type=dtypes.int64 if as_hashes else dtypes.string,
         internal_type=internal,
-        name=name,
+        **options,
     )
     return SparseTensor(*parts)
 
@@ -167,11 +213,29 @@ def sparse_cross(inputs: Any, name: str | None = None) -> SparseTensor:
         >>> tf.sparse.cross([[["a"], ["b"]], [["x", "y"], ["z", "w"]]])
         # rows of "a_X_x", "a_X_y" and "b_X_z", "b_X_w"
     """
-    return _cross(inputs, False, 0, None, name)
+    return _cross(cross_op, inputs, False, 0, hash_key=HASH_KEY, name=name)
 
 
 def sparse_cross_hashed(
     inputs: Any, num_buckets: int = 0, hash_key: int | None = None, name: str | None = None
 ) -> SparseTensor:
     """Every combination of an example's values, as a hash below ``num_buckets``."""
-    return _cross(inputs, True, num_buckets, hash_key, name)
+    key = HASH_KEY if hash_key is None else hash_key
+    return _cross(cross_op, inputs, True, num_buckets, hash_key=key, name=name)
+
+
+def sparse_feature_cross(
+    inputs: Any,
+    hashed_output: bool = False,
+    num_buckets: int = 0,
+    name: str | None = None,
+    hash_key: int | None = None,
+) -> SparseTensor:
+    """Every combination of an example's values, with the hashes of ``tf.contrib.layers``.
+
+    Without a ``hash_key`` these are others than those of ``tf.sparse.cross_hashed``.
+    """
+    if hash_key is None:
+        return _cross(contrib_cross_op, inputs, hashed_output, num_buckets, name=name)
+    op_def = contrib_cross_v2_op
+    return _cross(op_def, inputs, hashed_output, num_buckets, hash_key=hash_key, name=name)
