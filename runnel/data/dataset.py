@@ -357,6 +357,13 @@ class Dataset:
     def unbatch(self) -> Dataset:
         """The rows of elements as elements."""
         places = flatten(self._structure)
+        firsts = [place.dims[0] for place in places if isinstance(place, TensorSpec) and place.dims]
+        sizes = {size for size in firsts if size is not None}
+        if len(sizes) > 1:
+            raise ValueError(
+                f"The components of an element have different numbers of rows: {sorted(sizes)}. "
+                "unbatch() takes them apart row by row, side by side."
+            )
         structure = map_leaves(lambda place: place.unbatched(), self._structure)
         if all(type(place) is TensorSpec for place in places):
             return self._with(dataset_ops.unbatch_op, structure=structure)

@@ -265,8 +265,8 @@ def dense_to_ragged_batch(
         made = [ragged(place) if type(place) is TensorSpec else place for place in places]
 
         def encoded(*element: Any) -> tuple[Any, ...]:
-            leaves = zip(places, made, flatten(element), strict=True)
-            return tuple(leaf if old is new else _encoded(new, leaf) for old, new, leaf in leaves)
+            leaves = zip(made, flatten(element), strict=True)
+            return tuple(_encoded(place, leaf) for place, leaf in leaves)
 
         variant = dataset.map(encoded)._variant_tensor
         return Dataset(variant, pack_as(dataset._structure, made)).batch(batch_size, drop_remainder)
@@ -274,11 +274,13 @@ def dense_to_ragged_batch(
     return transformed
 
 
-def _encoded(place: Any, tensor: Any) -> Any:
-    """A tensor as an element of ``place``, which is ragged."""
-    if place.ragged_rank:
-        tensor = RaggedTensor.from_tensor(tensor, ragged_rank=place.ragged_rank)
-    return place.to_component(tensor)
+def _encoded(place: Any, leaf: Any) -> Any:
+    """``leaf`` as what stands for it in ``place``: there a tensor may become ragged."""
+    if type(place) is not RaggedTensorSpec:
+        return leaf
+    if place.ragged_rank and not isinstance(leaf, RaggedTensor):
+        leaf = RaggedTensor.from_tensor(leaf, ragged_rank=place.ragged_rank)
+    return place.to_component(leaf)
 
 
 def ignore_errors() -> Transformation:

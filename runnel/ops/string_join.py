@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import register_op
+from runnel.graph.shapes import merge_dims
 
 string_join_op = register_op(
     "StringJoin",
@@ -23,13 +25,18 @@ string_join_op = register_op(
 
 @string_join_op.shape
 def _(inputs):
-    dims = {x.dims for x in inputs if x.dims != ()}
-    if not dims:
+    several = [x.dims for x in inputs if x.dims != ()]
+    if not several:
         return ()
-    known = [d for d in dims if d is not None and None not in d]
-    if len(set(known)) > 1:
-        raise ValueError(f"The shapes {known} differ; only single strings are joined to others.")
-    return known[0] if known else None
+    known = [dims for dims in several if dims is not None]
+    if not known:
+        return None
+    try:
+        return functools.reduce(merge_dims, known)
+    except ValueError:
+        raise ValueError(
+            f"The shapes {known} differ; only single strings are joined to others."
+        ) from None
 
 
 @string_join_op.kernel

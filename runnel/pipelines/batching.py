@@ -197,7 +197,8 @@ class _PaddedBatching(_Batching):
         out[...] = np.asarray(filling)
         for i, array in enumerate(arrays):
             part: Any = tuple(slice(size) for size in array.shape)
-            out[(i, *part)] = array
+            # The string of a scalar, not the array that holds it.
+            out[(i, *part)] = array if array.ndim else array[()]
         return out
 
 

@@ -110,7 +110,8 @@ class _SparseBatching(Stage):
         ]
         places = [
             np.concatenate(
-                [np.full((row.size, 1), i), np.indices(row.shape).reshape(row.ndim, -1).T], axis=1
+                [np.full((row.size, 1), i), np.indices(row.shape).reshape(row.ndim, row.size).T],
+                axis=1,
             )
             for i, row in enumerate(rows)
         ]

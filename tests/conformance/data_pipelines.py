@@ -88,6 +88,25 @@ PIPELINES = {
         .padded_batch(3, ([None], [None]), (np.int64(9), "?"))
     ),
     "padded scalars": lambda tf: D(tf).range(3).prefetch(1).padded_batch(2, []),
+    "padded single strings": lambda tf: (
+        D(tf)
+        .from_tensor_slices(["a", "b", "", "c"])
+        .filter(lambda s: tf.not_equal(s, "b"))
+        .padded_batch(2, [])
+        .map(lambda s: (s, tf.strings.length(s)))
+        .apply(tf.data.experimental.ignore_errors())
+    ),
+    "unique batches of strings": lambda tf: (
+        D(tf)
+        .from_tensor_slices(["a", "b", "a", "b", "b"])
+        .prefetch(1)
+        .padded_batch(1, [])
+        .unbatch()
+        .apply(tf.data.experimental.unique())
+    ),
+    "joined strings of sizes partly known": lambda tf: (
+        D(tf).range(4).batch(2).batch(2).map(tf.as_string).map(lambda s: tf.string_join([s, "!"]))
+    ),
     "unbatch": lambda tf: D(tf).range(7).batch(3).unbatch(),
     "window": lambda tf: D(tf).range(10).window(3, shift=2).flat_map(lambda w: w.batch(3)),
     "window of strides": lambda tf: (
@@ -289,6 +308,14 @@ PIPELINES = {
     ),
     "dense to sparse": lambda tf: ragged(tf).apply(
         tf.data.experimental.dense_to_sparse_batch(2, [None])
+    ),
+    "dense to sparse of scalars": lambda tf: (
+        D(tf).range(5).apply(tf.data.experimental.dense_to_sparse_batch(2, []))
+    ),
+    "dense to sparse of single strings": lambda tf: (
+        D(tf)
+        .from_tensor_slices(["a", "", "b"])
+        .apply(tf.data.experimental.dense_to_sparse_batch(2, []))
     ),
     "dense to sparse of a shape": lambda tf: ragged(tf).apply(
         tf.data.experimental.dense_to_sparse_batch(3, [6])

@@ -88,6 +88,18 @@ PIPELINES = {
         .map(lambda n: (tf.fill([n, 2, n], 1.5), tf.fill([2, n], "x"), tf.fill([n, 3], n)))
         .apply(tf.data.experimental.dense_to_ragged_batch(3))
     ),
+    "dense to ragged, of rows": lambda tf: (
+        D(tf)
+        .from_tensor_slices({"w": words(tf), "d": deep(tf).values[:4], "n": [1, 2, 3, 4]})
+        .apply(tf.data.experimental.dense_to_ragged_batch(3))
+    ),
+    "dense to ragged, taken apart and together": lambda tf: (
+        D(tf)
+        .from_tensor_slices(words(tf))
+        .apply(tf.data.experimental.dense_to_ragged_batch(3))
+        .flat_map(D(tf).from_tensor_slices)
+        .batch(2)
+    ),
     "ragged zip and concatenate": lambda tf: (
         D(tf)
         .zip((D(tf).from_tensors(words(tf)), D(tf).from_tensors(deep(tf))))
