@@ -18,9 +18,10 @@ _IDLE_SECONDS = 30.0
 class Threads:
     """Runs functions on threads, at most so many, which end when they were idle for a while."""
 
-    def __init__(self, name: str, most: int = 1 << 30) -> None:
+    def __init__(self, name: str, most: int = 1 << 30, idle_seconds: float = _IDLE_SECONDS) -> None:
         self._name = name
         self._most = most
+        self._idle_seconds = idle_seconds
         self._waiting: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         # Guards _idle, the threads that wait for something to do and have not been promised it, and
         # _backlog, what has been promised to none: one of the two is always zero.
@@ -72,7 +73,7 @@ class Threads:
     def _work(self) -> None:
         while True:
             try:
-                function = self._waiting.get(timeout=_IDLE_SECONDS)
+                function = self._waiting.get(timeout=self._idle_seconds)
             except Empty:
                 with self._lock:
                     if self._idle == 0:  # it has just been promised something

@@ -26,6 +26,7 @@ from runnel.runtime.session import settings
 from runnel.runtime.state.at_exit import require_running
 from runnel.runtime.state.step_context import RunningSteps, StepContext
 from runnel.runtime.state.task_state import TaskState
+from runnel.step_time import limited_by
 
 
 class Host(Protocol):
@@ -201,7 +202,9 @@ class PartRun:
         while True:
             with self._lock:
                 self._roused = False
-            if self._advance():
+            with limited_by(self.context.look):  # its master may have it end at any time
+                has_ended = self._advance()
+            if has_ended:
                 self._let_go()
                 self._spent += time.perf_counter() - begun
                 self._part.seconds += (self._spent - self._part.seconds) / 4

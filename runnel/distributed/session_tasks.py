@@ -18,7 +18,7 @@ from runnel.graph.device import parsed_device
 from runnel.graph.device_set import LogicalDevice
 from runnel.graph.operation import Operation
 from runnel.passes.program.program import Node
-from runnel.runtime.state.step_context import in_thread
+from runnel.runtime.state.in_thread import in_thread
 
 PATIENCE = 600.0
 """For how many seconds a step, or who asks for all devices, waits for tasks that do not answer."""

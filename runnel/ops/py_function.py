@@ -21,6 +21,7 @@ from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import DType, as_dtype
 from runnel.graph.graph import get_default_graph
 from runnel.graph.registry import OpDef, register_op
+from runnel.step_time import LeftBehind
 
 
 class _Function:
@@ -60,7 +61,7 @@ def _register(name: str, stateful: bool) -> OpDef:
 
     @op_def.kernel
     def _(xp, inputs, *, token, Tout):  # noqa: N803 (TensorFlow's attribute name)
-        return _call(token, inputs, Tout)
+        return LeftBehind().result(_call, token, inputs, Tout)
 
     return op_def
 
@@ -154,6 +155,11 @@ def py_func(
 
     ``Tout`` is the type of the result, or a list of types for several. A function that always
     gives the same result for the same input may be declared with ``stateful=False``.
+
+    The thread that runs the step calls ``func``, and only Ctrl-C stops it there. If the step has a
+    deadline (``tf.RunOptions(timeout_in_ms=...)``), another thread calls it. At the deadline the
+    step fails, and ``func`` goes on alone: what it changes outside of the graph still happens, what
+    it returns is dropped.
 
     Example:
         >>> y = tf.py_func(np.sinh, [x], tf.float32)

@@ -340,7 +340,7 @@ class Prefetch(SameNumber):
         name: str = "",
     ) -> None:
         self.source, self.size, self.name = source, size, name
-        self.waits = size > 0
+        self.waits = self.has_threads = size > 0
         self.permits, self.arrived = permits, arrived
         self.sources = (self.source,)
 

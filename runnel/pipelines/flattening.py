@@ -158,6 +158,7 @@ class Interleave(Pipeline):
                 raise InvalidArgumentError(None, None, f"{name} must be greater than zero.")
         self._source, self.function = source, function
         self.cycle, self.block, self.ahead, self.sloppy = cycle, block, ahead, sloppy
+        self.has_threads = ahead is not None
         self.sources = (self._source,)
         self.functions = (self.function,)
 

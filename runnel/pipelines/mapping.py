@@ -138,6 +138,8 @@ class _Mapping(Rowwise):
 class ParallelMap(Pipeline):
     """A function of each element, of several at the same time; they stay in order."""
 
+    has_threads = True
+
     def __init__(self, source: Pipeline, function: Function, calls: int) -> None:
         if calls < 1:
             raise InvalidArgumentError(

@@ -135,6 +135,8 @@ class Pipeline:
     """The functions that make its elements."""
     waits = False
     """Whether its traversals wait for a thread rather than work."""
+    has_threads = False
+    """Whether threads of its traversals make elements ahead."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

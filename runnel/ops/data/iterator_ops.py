@@ -114,13 +114,16 @@ for _made in (next_op, next_sync_op):
 
     @_made.kernel
     def _(xp, iterator, *, waiter, output_types):
-        return of_types(denoted(iterator, IteratorState).next(waiter.require_time), output_types)
+        state = denoted(iterator, IteratorState)
+        return of_types(state.next(waiter.require_time, waiter.require_going), output_types)
 
 
 @next_as_optional_op.kernel
 def _(xp, iterator, *, waiter):
     try:
-        components = denoted(iterator, IteratorState).next(waiter.require_time)
+        components = denoted(iterator, IteratorState).next(
+            waiter.require_time, waiter.require_going
+        )
     except OutOfRangeError:
         return (scalar(OptionalValue(None)),)
     return (scalar(OptionalValue(on_host(components))),)

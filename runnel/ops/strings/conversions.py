@@ -15,7 +15,7 @@ from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Tensor
 from runnel.graph.shape_inference import unchanged
 from runnel.ops.parsing.numerals import number_of
-from runnel.ops.strings.texts import each, encoded, string_op
+from runnel.ops.strings.texts import each, encoded, one_by_one, string_op
 
 to_number_op = string_op(
     "StringToNumber",
@@ -97,7 +97,7 @@ def _(xp, values, *, T, precision, scientific, shortest, width, fill):  # noqa: 
     if dtype.is_floating:
         values = values.astype(np.float64)
     out = np.empty(values.size, object)
-    out[:] = [write(value).encode() for value in values.reshape(-1).tolist()]
+    out[:] = [write(value).encode() for value in one_by_one(values)]
     return out.reshape(values.shape)
 
 

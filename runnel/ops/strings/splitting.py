@@ -17,7 +17,7 @@ from runnel.graph.operation import Tensor
 from runnel.graph.sparse_tensor import SparseTensor
 from runnel.ops.array_shape import reshape
 from runnel.ops.ragged.ragged_tensor import RaggedTensor
-from runnel.ops.strings.texts import encoded, string_op
+from runnel.ops.strings.texts import encoded, one_by_one, string_op
 
 _PARTS = "indices: int64, values: string, shape: int64"
 
@@ -73,7 +73,7 @@ def _(xp, texts, delimiter, *, skip_empty):
     marks = _one(delimiter)
     between = re.compile(b"[" + re.escape(marks) + b"]") if marks else None
     rows = []
-    for text in texts.tolist():
+    for text in one_by_one(texts):
         if between is None:
             parts = [text[i : i + 1] for i in range(len(text))]
         else:
@@ -87,8 +87,8 @@ def _(xp, texts, sep, *, maxsplit):
     separator = _one(sep)
     limit = maxsplit if maxsplit > 0 else -1
     if separator:
-        return _sparse([text.split(separator, limit) for text in texts.tolist()])
-    return _sparse([_words(text, limit) for text in texts.tolist()])
+        return _sparse([text.split(separator, limit) for text in one_by_one(texts)])
+    return _sparse([_words(text, limit) for text in one_by_one(texts)])
 
 
 def _words(text: bytes, limit: int) -> list[bytes]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from runnel.graph.registry import OpDef, register_op
+from runnel.step_time import current_look
 
 
 def string_op(name: str, inputs: str, outputs: str, attrs: Any = "") -> OpDef:
@@ -21,8 +22,21 @@ def each(function: Callable[[bytes], Any], texts: Any, dtype: Any = object) -> n
     """``function`` of each string, in an array of the same shape."""
     array = np.asarray(texts, object)
     out = np.empty(array.size, dtype)
-    out[:] = [function(text) for text in array.reshape(-1).tolist()]
+    out[:] = [function(text) for text in one_by_one(array)]
     return out.reshape(array.shape)
+
+
+def one_by_one(array: np.ndarray) -> Iterable[Any]:
+    """The elements of ``array``, between any two of which a step that has to stop does so."""
+    elements: list[Any] = array.reshape(-1).tolist()
+    look = current_look()
+    return elements if look is None else _looking(elements, look)
+
+
+def _looking(elements: list[Any], look: Callable[[], None]) -> Iterator[Any]:
+    for element in elements:
+        look()
+        yield element
 
 
 def encoded(text: str | bytes) -> bytes:

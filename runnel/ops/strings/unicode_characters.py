@@ -16,7 +16,7 @@ from runnel.ops.array_shape import shape as shape_of
 from runnel.ops.joining import concat
 from runnel.ops.ragged.ragged_tensor import RaggedTensor, ragged_or_tensor
 from runnel.ops.ranges import range as sequence
-from runnel.ops.strings.texts import encoded, string_op
+from runnel.ops.strings.texts import encoded, one_by_one, string_op
 
 _HOW = [
     "errors: {'strict', 'replace', 'ignore'} = 'replace'",
@@ -122,7 +122,7 @@ def _decoded(
     numbers: list[int] = []
     places: list[int] = []
     splits = [0]
-    for text in np.asarray(texts, object).reshape(-1).tolist():
+    for text in one_by_one(np.asarray(texts, object)):
         found, starts = _characters(text, codec, how, stand_in, no_controls)
         numbers += found
         places += starts

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runnel.graph.shapes import Dims
-from runnel.wide_types import with_wide_types
+from runnel.runtime.state.in_thread import uninterrupted
 
 _ZERO = np.int32(0)
 _SMALL = 1 << 18
@@ -277,7 +277,7 @@ def _making_buffers(shapes: tuple[tuple[Any, Any], ...], device: Any) -> Callabl
 
     sharding = None if device is None else jax.sharding.SingleDeviceSharding(device)
     making = jax.jit(zeros, out_shardings=sharding)
-    return with_wide_types(lambda: executable_cache.compiled(making.lower()))
+    return uninterrupted(lambda: executable_cache.compiled(making.lower()))
 
 
 class Effects:

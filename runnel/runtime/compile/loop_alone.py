@@ -40,6 +40,7 @@ from runnel.runtime.compile.loop_arguments import (
     Scratch,
 )
 from runnel.runtime.interpret.code import TracedCall
+from runnel.runtime.state.in_thread import uninterrupted
 from runnel.wide_types import with_wide_types
 
 _MOST_SPARE = 32
@@ -80,6 +81,7 @@ class CompiledLoop:
         self._scratch = Scratch()
         self._last: dict[int, tuple[weakref.ref[Any], Any]] = {}
         """What the last call has left in a stack or an array: that, and its buffer."""
+        self._was_called = False
         self._changed: list[int] = []
         """The numbers of the stacks and arrays that it leaves in another state."""
         self._known: list[Any] = []
@@ -224,7 +226,9 @@ class CompiledLoop:
         with self._lock:
             operands = arguments.operands(self._scratch, self._donated)
             borrowed = self._borrowed()
-            given, left, holds = with_wide_types(self._jitted, *operands, borrowed)
+            call = with_wide_types if self._was_called else uninterrupted
+            given, left, holds = call(self._jitted, *operands, borrowed)
+            self._was_called = True
             succeeded = bool(np.asarray(holds))  # which is there when the call has ended
             self._scratch.give_back()
             left = dict(zip(self._changed, left, strict=True))

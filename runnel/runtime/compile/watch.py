@@ -16,13 +16,13 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import wait
 from typing import Any
 
 import numpy as np
 
 from runnel.runtime.compile.native_question import native_question
-from runnel.runtime.state.step_context import LOOK_SECONDS, StepContext, in_thread
+from runnel.runtime.state.in_thread import ThreadCall
+from runnel.runtime.state.step_context import StepContext
 
 _QUANTUM_SECONDS = 0.02
 """How long a loop runs between two looks, as measured."""
@@ -59,13 +59,7 @@ class CompiledRun:
 
     def result_of(self, function: Callable[[], Any]) -> Any:
         """The result of ``function``, on another thread; an interrupt has the call stop."""
-        future = in_thread(function)
-        while not future.done():
-            try:
-                wait([future], LOOK_SECONDS)
-            except BaseException as interrupt:
-                self.interrupted(interrupt)
-        return future.result()
+        return ThreadCall(function).result(self.interrupted)
 
     def interrupted(self, interrupt: BaseException) -> None:
         """Has the call stop, for what a signal handler raised; that is raised when it has."""

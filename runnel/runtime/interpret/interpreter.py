@@ -54,6 +54,10 @@ def interpret_watched(
             if any(isinstance(value, RowUpdate | BlockValue) for value in found):
                 found = []  # of a variable in a mapped file: nobody sees it whole
             observer.operation(instruction.node, start, end, found)
+    try:  # the last of them may have taken too long
+        context.look()
+    except errors.OpError as error:
+        raise as_op_error(error, instructions[-1].node, ()) from None
 
 
 def as_op_error(error: Exception, node: Node, inputs: Sequence[Any]) -> Exception:

@@ -19,7 +19,7 @@ from runnel.runtime.schedule.plan import StepPlan
 from runnel.runtime.schedule.unit import BlockingUnit, BoundUnit, SegmentUnit
 from runnel.runtime.segment.tiers import SegmentRunner
 from runnel.runtime.segment.variants import Timing, Variant
-from runnel.wide_types import with_wide_types
+from runnel.runtime.state.in_thread import uninterrupted
 
 if TYPE_CHECKING:
     from runnel.runtime.compile.executable import Executable
@@ -193,7 +193,7 @@ def _program_text(executable: Executable, hlo: bool | str) -> str | None:
     if hlo == OPTIMIZED:
         text = executable.compiled.as_text()
         return None if text is None else str(text)
-    return str(with_wide_types(executable.lower).as_text())
+    return str(uninterrupted(executable.lower).as_text())
 
 
 def _counts() -> dict[str, int]:

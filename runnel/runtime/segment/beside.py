@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from functools import partial
 
 from runnel.runtime.state.at_exit import is_exiting
-from runnel.runtime.state.step_context import in_thread
+from runnel.runtime.state.in_thread import in_thread
 
 _MOST = 2
 """Compilations at a time; what is hot meanwhile waits for its turn, interpreted."""

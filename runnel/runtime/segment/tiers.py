@@ -59,9 +59,10 @@ from runnel.runtime.segment.tier_choice import (
 from runnel.runtime.segment.tier_trial import TierTrial
 from runnel.runtime.segment.variants import Variant, Variants
 from runnel.runtime.state.cell import Cell, as_numpy
+from runnel.runtime.state.in_thread import in_thread
 from runnel.runtime.state.observer import SegmentRun
 from runnel.runtime.state.sent_ahead import SentStep
-from runnel.runtime.state.step_context import LOOK_SECONDS, StepContext, in_thread
+from runnel.runtime.state.step_context import LOOK_SECONDS, StepContext
 from runnel.runtime.state.task_state import TaskState
 
 if TYPE_CHECKING:

@@ -34,10 +34,12 @@ from runnel.runtime.state.at_exit import (
     report_at_exit,
     require_running,
 )
+from runnel.runtime.state.in_thread import fulfil
 from runnel.runtime.state.observer import Observers, StepObserver
 from runnel.runtime.state.sent_ahead import raise_first
-from runnel.runtime.state.step_context import RunningSteps, fulfil
+from runnel.runtime.state.step_context import RunningSteps
 from runnel.runtime.state.task_state import TaskState
+from runnel.step_time import limited_by
 
 logger = logging.getLogger("runnel")
 
@@ -234,7 +236,10 @@ class BaseSession:
     ) -> list[Any]:
         context = self._steps.begin(deadline, observer)
         try:
-            return plan.run(feeds, context)
+            if deadline is None:
+                return plan.run(feeds, context)
+            with limited_by(context.look):
+                return plan.run(feeds, context)
         except Exception as error:
             require_running()  # what ends with the process does so without a word
             gone = errors.FailedPreconditionError, errors.CancelledError

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from runnel.runtime.state.in_thread import uninterrupted
 from runnel.runtime.state.pack import Pack
 from runnel.wide_types import with_wide_types
 
@@ -71,16 +72,19 @@ class FlatPack(Pack):
     def _taken_apart(self) -> list[Any]:
         import jax
 
-        if self._apart is None:
-            self._apart = jax.jit(lambda array: parts_of(array, self._shapes))
-        return with_wide_types(self._apart, self.array)
+        if self._apart is not None:
+            return with_wide_types(self._apart, self.array)
+        apart = jax.jit(lambda array: parts_of(array, self._shapes))
+        parts = uninterrupted(apart, self.array)  # which traces it
+        self._apart = apart
+        return parts
 
     def _collected(self, values: list[Any]) -> Any:
         import jax
 
         if tuple([np.shape(value) for value in values]) != self._shapes:
             return None
-        return with_wide_types(jax.jit(joined), values)
+        return uninterrupted(jax.jit(joined), values)
 
     def stores(self, array: Any) -> list[tuple[Any, str, Any]]:
         """As of any pack; what the last array was taken apart into is let go."""

@@ -17,7 +17,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from typing import Any
 
 from runnel.graph import errors
@@ -27,6 +27,7 @@ from runnel.passes.program.program import Node
 from runnel.pipelines.watching import INPUT_TIMES
 from runnel.queues.rendezvous import Rendezvous
 from runnel.queues.waiter import Outputs, Waiter
+from runnel.runtime.state.in_thread import in_thread
 from runnel.runtime.state.resources import Resources
 
 now = time.monotonic
@@ -93,6 +94,10 @@ class NodeWaiter(Waiter):
         """An error when the step has to stop."""
         self._context.require_time(self.node)
         self._context.require_patience(self.node.op)
+
+    def require_going(self) -> None:
+        """An error when the step has to stop even where it computes, rather than waits."""
+        self._context.require_time(self.node)
 
     def complete(self, make: Callable[[], Outputs]) -> None:
         self.made = make
@@ -178,6 +183,13 @@ class StepContext:
     def must_stop(self) -> bool:
         """True when :meth:`require_time` would raise an error."""
         return self.cancelled is not None or (self.deadline is not None and now() > self.deadline)
+
+    def look(self) -> None:
+        """An error when the step has to stop inside of an operation, which the caller names."""
+        if self.must_stop():
+            if self.cancelled is not None:
+                raise errors.CancelledError(None, None, f"The step was cancelled: {self.cancelled}")
+            raise errors.DeadlineExceededError(None, None, f"The step ran out of time. {_LIMIT}")
 
     def require_time(self, node: Node) -> None:
         """An error when the step has to stop before ``node`` runs, or goes on."""
@@ -340,27 +352,6 @@ class StepContext:
             if waiter.place is not None:
                 waiter.place.cancel(waiter)
         self.outstanding = None
-
-
-def in_thread(function: Callable[[], Any], name: str | None = None) -> Future[Any]:
-    """What becomes of ``function``, called by a thread of its own: nothing interrupts that.
-
-    The end of the process waits for it only as for a step (``runtime.state.at_exit``).
-    """
-    future: Future[Any] = Future()
-    try:
-        threading.Thread(None, fulfil, name, (future, function), daemon=True).start()
-    except RuntimeError:  # the process is ending: it may start no more threads
-        fulfil(future, function)
-    return future
-
-
-def fulfil(future: Future[Any], function: Callable[[], Any]) -> None:
-    """Has ``future`` be what ``function`` returns or raises."""
-    try:
-        future.set_result(function())
-    except BaseException as error:
-        future.set_exception(error)
 
 
 class RunningSteps:
