@@ -278,17 +278,56 @@ def constant_tensor(
     value: Any, dtype: DType | None = None, shape: Any = None, name: str | None = None
 ) -> Tensor:
     """A ``Const`` operation that holds ``value``."""
-    array = make_array(value, dtype)
     if shape is not None:
-        array = _fill_shape(array, as_dims(shape))
-    elif array is value or array.base is not None:
-        array = array.copy()  # the graph owns its constants
-    array.setflags(write=False)
-    wanted = dtype or as_dtype(array.dtype)
-    graph = get_default_graph()
-    attrs = {"value": array, "dtype": wanted}
-    op = graph.add_op(_const_op(), (), attrs, (wanted,), name or "Const", 3, array.shape)
+        array = _fill_shape(make_array(value, dtype), as_dims(shape))
+        attrs = _const_attrs(array, dtype)
+    else:
+        key = _key_of_small(value, dtype)
+        kept = None if key is None else _small_constants.get(key)
+        if kept is None:
+            array = make_array(value, dtype)
+            if array is value or array.base is not None:
+                array = array.copy()  # the graph owns its constants
+            attrs = _const_attrs(array, dtype)
+            if key is not None:
+                _keep_small(key, attrs)
+        else:
+            attrs = kept
+    dims = attrs["value"].shape
+    types = (attrs["dtype"],)
+    op = get_default_graph().add_op(_const_op(), (), attrs, types, name or "Const", 3, dims)
     return op.outputs[0]
+
+
+def _const_attrs(array: np.ndarray, dtype: DType | None) -> dict[str, Any]:
+    """The attributes of a constant; ``array`` is from now on the graph's."""
+    array.setflags(write=False)
+    return {"value": array, "dtype": dtype or as_dtype(array.dtype)}
+
+
+_small_constants: dict[Any, dict[str, Any]] = {}
+"""The attributes of constants that were made of a number, or of a few integers.
+
+Programs make the same ones again and again, and operations share attributes.
+"""
+
+
+def _key_of_small(value: Any, dtype: DType | None) -> Any:
+    """The key of a constant in ``_small_constants``; None if it is not for them."""
+    kind = type(value)
+    number = 0 if dtype is None else dtype.as_datatype_enum
+    if kind in _NUMBERS:
+        return kind, value or repr(value), number  # 0.0 == -0.0
+    if kind is list or kind is tuple:
+        if len(value) <= 8 and _INTEGER.issuperset(map(type, value)):
+            return list, tuple(value), number
+    return None
+
+
+def _keep_small(key: Any, attrs: dict[str, Any]) -> None:
+    if len(_small_constants) >= 4096:
+        _small_constants.clear()
+    _small_constants[key] = attrs
 
 
 @cache

@@ -14,9 +14,10 @@ from runnel.graph.dtypes import DType
 from runnel.graph.graph_scopes import GraphScopes, colocate
 from runnel.graph.operation import Operation, Tensor
 from runnel.graph.registry import OpDef
-from runnel.graph.scopes import check_op_name, check_scope_name
+from runnel.graph.scopes import check_scope_name
 from runnel.graph.shape_inference import infer_shapes
 from runnel.graph.shapes import Dims
+from runnel.graph.used_names import UsedNames
 
 
 class Graph(Attachments, GraphScopes, CollectionStore):
@@ -35,12 +36,12 @@ class Graph(Attachments, GraphScopes, CollectionStore):
 
     def __init__(self) -> None:
         super().__init__()
-        # Guards _ops, _names_in_use and the indices of _ops against concurrent builders.
+        # Guards _ops, _used_names and the indices of _ops against concurrent builders.
         self._lock = threading.RLock()
         self._ops: list[Operation] = []
         self._names: dict[str, Operation] = {}
         self._names_indexed = 0
-        self._names_in_use: dict[str, int] = {}
+        self._used_names = UsedNames()
         self._finalized = False
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Operation] = set()
@@ -121,7 +122,7 @@ class Graph(Attachments, GraphScopes, CollectionStore):
             if name is not None and name.endswith("/"):
                 full_name = name[:-1]  # a scope that unique_name has made already
             else:
-                full_name = self._unique_name(name or op_def.name, scopes.name, True)
+                full_name = self._used_names.unique(name or op_def.name, scopes.name)
             op = Operation(self, op_def, full_name, inputs, (), attrs, "", site)
             if len(output_types) == 1:
                 op.outputs = [Tensor(op, 0, output_types[0], dims)]
@@ -150,7 +151,7 @@ class Graph(Attachments, GraphScopes, CollectionStore):
             for op in operations:
                 op.id = len(self._ops)
                 self._ops.append(op)
-                self._names_in_use.setdefault(op.name.lower(), 1)
+                self._used_names.add(op.name)
                 if context is not None:
                     op.control_flow_context = context
                     context.AddOp(op)
@@ -197,28 +198,7 @@ class Graph(Attachments, GraphScopes, CollectionStore):
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
         """``name`` in the current scope, with ``_1``, ``_2`` ... appended if it is taken."""
-        return self._unique_name(name, self._thread.state.name, mark_as_used)
-
-    def _unique_name(self, name: str, scope: str, mark_as_used: bool) -> str:
-        if scope:
-            name = f"{scope}/{name}"
-        base = name.lower()
-        used = self._names_in_use
-        count = used.get(base)
-        if count is None:
-            if not scope:
-                check_op_name(name)  # one in use has been checked
-            if mark_as_used:
-                used[base] = 1
-            return name
-        suffix = f"_{count}"
-        while (key := base + suffix) in used:
-            count += 1
-            suffix = f"_{count}"
-        if mark_as_used:
-            used[base] = count + 1
-            used[key] = 1
-        return name + suffix
+        return self._used_names.unique(name, self._thread.state.name, mark_as_used)
 
     def name_scope(self, name: str | None) -> NameScope:
         """Prefixes names within the block, which gets the scope with a slash at its end."""

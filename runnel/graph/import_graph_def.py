@@ -350,11 +350,11 @@ class _Importer:
             graph.adopt(added)
 
     def _rename(self, prefix: str) -> None:
-        taken = self.graph._names_in_use
+        taken = self.graph._used_names
         own = {f"{prefix}{name}".lower() for name in self.operations}
         for op in [*self.constants, *self.operations.values()]:
             full = f"{prefix}{op.name}"
-            if full.lower() in taken:
+            if full in taken:
                 count = 1
                 while (key := f"{full}_{count}".lower()) in taken or key in own:
                     count += 1
