@@ -200,12 +200,23 @@ for _op in (matrix_diag_op, matrix_diag_v2_op):
 
     @_op.gradient
     def _(op, grad):
-        part = matrix_diag_part_op(grad, op.inputs[1], zeros([], grad.dtype), align=_align_of(op))
+        part = _part_op(op, grad, op.inputs[1])
         return [part, None, None, None, None]
 
 
-def _align_of(op: Operation) -> str:
-    return str(op.attrs.get("align", _V2_ALIGN))
+def _part_op(op: Operation, grad: Tensor, k: Tensor) -> Tensor:
+    """The diagonals ``k`` of ``grad``, by the version that ``op`` has."""
+    padding = zeros([], grad.dtype)
+    if "align" not in op.attrs:
+        return matrix_diag_part_v2_op(grad, k, padding)
+    return matrix_diag_part_op(grad, k, padding, align=op.attrs["align"])
+
+
+def _set_op(op: Operation, matrix: Tensor, diagonal: Tensor, k: Tensor) -> Tensor:
+    """``matrix`` with the diagonals ``k`` replaced, by the version that ``op`` has."""
+    if "align" not in op.attrs:
+        return matrix_set_diag_v2_op(matrix, diagonal, k)
+    return matrix_set_diag_op(matrix, diagonal, k, align=op.attrs["align"])
 
 
 def matrix_diag(
@@ -224,7 +235,29 @@ def matrix_diag(
     """
     x = convert_to_tensor(diagonal, name="diagonal")
     padding = _padding(padding_value, x)
+    sized = any(isinstance(n, Tensor) or n != -1 for n in (num_rows, num_cols))
+    padded = isinstance(padding_value, Tensor) or np.any(np.asarray(padding_value) != 0)
+    if _is_main(k) and not sized and not padded:
+        return matrix_diag_v1_op(x, name=name)
+    if _is_aligned_left(k, align):
+        return matrix_diag_v2_op(x, k, num_rows, num_cols, padding, name=name)
     return matrix_diag_op(x, k, num_rows, num_cols, padding, align=align, name=name)
+
+
+# Graphs have the oldest operation that does, for the sake of TensorFlow 1.15, which lacks the third
+# versions.
+
+
+def _is_main(k: Any) -> bool:
+    return not isinstance(k, Tensor) and _bounds(k) == (0, 0)
+
+
+def _is_aligned_left(k: Any, align: str) -> bool:
+    """True where version 2 does what version 3 would do with ``align``."""
+    if isinstance(k, Tensor):
+        return align == _V2_ALIGN
+    low, high = _bounds(k)
+    return low == high or align == _V2_ALIGN
 
 
 def _padding(value: Any, x: Tensor) -> Any:
@@ -322,8 +355,7 @@ for _op in (matrix_diag_part_op, matrix_diag_part_v2_op):
     @_op.gradient
     def _(op, grad):
         x, k, _ = op.inputs
-        set_diag = matrix_set_diag_op(zeros_like(x), grad, k, align=_align_of(op))
-        return [set_diag, None, None]
+        return [_set_op(op, zeros_like(x), grad, k), None, None]
 
 
 def matrix_diag_part(
@@ -339,6 +371,10 @@ def matrix_diag_part(
         >>> tf.matrix_diag_part([[1, 2], [3, 4]])  # [1, 4]
     """
     x = convert_to_tensor(input, name="input")
+    if _is_main(k):
+        return matrix_diag_part_v1_op(x, name=name)
+    if _is_aligned_left(k, align):
+        return matrix_diag_part_v2_op(x, k, _padding(padding_value, x), name=name)
     return matrix_diag_part_op(x, k, _padding(padding_value, x), align=align, name=name)
 
 
@@ -419,10 +455,8 @@ for _op in (matrix_set_diag_op, matrix_set_diag_v2_op):
     @_op.gradient
     def _(op, grad):
         _, diagonal, k = op.inputs
-        align = _align_of(op)
-        kept = matrix_set_diag_op(grad, zeros_like(diagonal), k, align=align)
-        part = matrix_diag_part_op(grad, k, zeros([], grad.dtype), align=align)
-        return [kept, part, None]
+        kept = _set_op(op, grad, zeros_like(diagonal), k)
+        return [kept, _part_op(op, grad, k), None]
 
 
 def matrix_set_diag(
@@ -437,6 +471,10 @@ def matrix_set_diag(
     Example:
         >>> tf.matrix_set_diag([[1, 2], [3, 4]], [8, 9])  # [[8, 2], [3, 9]]
     """
+    if _is_main(k):
+        return matrix_set_diag_v1_op(input, diagonal, name=name)
+    if _is_aligned_left(k, align):
+        return matrix_set_diag_v2_op(input, diagonal, k, name=name)
     return matrix_set_diag_op(input, diagonal, k, align=align, name=name)
 
 

@@ -11,7 +11,8 @@ from runnel.graph.operation import Tensor
 from runnel.graph.registry import OpDef, register_op
 from runnel.graph.shapes import Dims, format_dims
 from runnel.ops.array_shape import shape as shape_of
-from runnel.ops.segments import REALS, reduce_runs
+from runnel.ops.gather import gather
+from runnel.ops.segments import REALS, reduce_runs, unsorted_segment_sum
 
 _FLOATS = "{bfloat16, half, float, double}"
 _IDS = "Tsegmentids: {int32, int64} = DT_INT32"
@@ -130,7 +131,10 @@ def _family(name: str) -> tuple[OpDef, OpDef, OpDef]:
         @op_def.gradient
         def _(op, grad):
             rows = shape_of(op.inputs[0])[0]
-            back = grad_op(grad, op.inputs[1], op.inputs[2], rows)
+            if name == "Sum":  # TensorFlow 1.15 has no operation for it
+                back = unsorted_segment_sum(gather(grad, op.inputs[2]), op.inputs[1], rows)
+            else:
+                back = grad_op(grad, op.inputs[1], op.inputs[2], rows)
             return [back, *[None] * (len(op.inputs) - 1)]
 
     return plain, counted, grad_op
