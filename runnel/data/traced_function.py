@@ -40,6 +40,10 @@ class TracedFunction:
     """What it gave when it was traced."""
 
 
+class _Bodies(set[Operation]):
+    """The operations of a graph that are in functions: whoever calls those has their effects."""
+
+
 def trace(function: Callable[..., Any], structures: list[Any], what: str) -> TracedFunction:
     """``function`` of elements of ``structures``; a tuple alone is given as several arguments."""
     graph = get_default_graph()
@@ -62,8 +66,11 @@ def trace(function: Callable[..., Any], structures: list[Any], what: str) -> Tra
         elements = as_elements(tuple(made) if isinstance(made, list) else made)
         structure = structure_of(elements)
         outputs = to_components(structure, elements)
-        outputs = with_effects(outputs, graph.get_operations()[before:])
+        inner = graph.attached(_Bodies)
+        own = [op for op in graph.get_operations()[before:] if op not in inner]
+        outputs = with_effects(outputs, own)
     body = graph.get_operations()[before:]
+    inner.update(body)
     skip_op_ids(-len(body))  # in TensorFlow they are not of this graph
     captures = _captures(outputs, set(body))
     made_of = GraphFunction(
