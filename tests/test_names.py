@@ -14,7 +14,7 @@ SHARED = {
 """Names of several classes, each with the reason why it must be."""
 
 
-NAMED_BY_TENSORFLOW = ("keras",)
+NAMED_BY_TENSORFLOW = ("keras/", "contrib/learn/")
 """Folders where TensorFlow has classes of its own under the names of its other namespaces."""
 
 
@@ -22,7 +22,7 @@ def _classes() -> dict[str, list[str]]:
     """The files that define a class of each public name."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in sorted(PACKAGE.rglob("*.py")):
-        if path.relative_to(PACKAGE).parts[0] in NAMED_BY_TENSORFLOW:
+        if path.relative_to(PACKAGE).as_posix().startswith(NAMED_BY_TENSORFLOW):
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):

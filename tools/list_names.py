@@ -23,8 +23,8 @@ runnel has {present} of the {total} public names of TensorFlow 1.15. This page l
 namespace, first those that are there, then those that are not. `tools/list_names.py` writes it from
 runnel itself and from a list that TensorFlow {version} gave.
 
-Not counted are `tf.compat`, `tf.estimator`, `tf.keras`, `tf.raw_ops` (make an operation that has no
-function with `tf.get_op_def(type)`) and `tf.contrib`, of which runnel has
+Not counted are `tf.compat`, `tf.estimator`, `tf.keras`, `tf.raw_ops` (a function for each type of
+operation that runnel has) and `tf.contrib`, of which runnel has
 {contrib}.
 
 | namespace | there | of |

@@ -52,6 +52,8 @@ class Estimator:
         >>> estimator.evaluate(eval_input_fn)["accuracy"]
     """
 
+    _predicts_for_ever = True  # where the input never changes
+
     def __init__(
         self,
         model_fn: Callable[..., EstimatorSpec],
@@ -286,7 +288,8 @@ class Estimator:
         # A generator may be left at any yield: no graph is the default one meanwhile.
         with self._new_graph(ModeKeys.PREDICT):
             features, _, input_hooks = self._input(input_fn, ModeKeys.PREDICT)
-            prediction.warn_if_endless(input_hooks)
+            if self._predicts_for_ever:
+                prediction.warn_if_endless(input_hooks)
             spec = self._call_model_fn(features, None, ModeKeys.PREDICT, self._config)
             wanted = prediction.chosen(spec.predictions, predict_keys)
             creator = ChiefSessionCreator(

@@ -24,10 +24,17 @@ _INSIDE = {
         "python.ops": "sparse_feature_cross_op",
     },
     "learn": {
-        "python.learn": "datasets preprocessing",
-        "python.learn.datasets": "base mnist",
-        "python.learn.estimators": "model_fn run_config",
+        "python.learn": (
+            "basic_session_run_hooks datasets estimators experiment export_strategy learn_runner "
+            "metric_spec models monitors preprocessing session_run_hook utils"
+        ),
+        "python.learn.datasets": "base mnist text_datasets",
+        "python.learn.estimators": (
+            "constants dnn dnn_linear_combined estimator head linear metric_key model_fn "
+            "prediction_key run_config"
+        ),
         "python.learn.preprocessing": "text",
+        "python.learn.utils": "input_fn_utils saved_model_export_utils",
     },
     "legacy_seq2seq": {"python.ops": "seq2seq"},
     "lookup": {"": "lookup_ops"},
@@ -76,7 +83,14 @@ _INSIDE = {
 
 _ALSO = {
     "contrib.layers": ("layers", "feature_column", "ops.strings.feature_crosses"),
-    "contrib.learn": ("contrib.learn.datasets.mnist", "contrib.learn.preprocessing"),
+    "contrib.learn": (
+        "contrib.learn.datasets.mnist",
+        "contrib.learn.datasets.base",
+        "contrib.learn.preprocessing",
+        "contrib.learn.serving",
+        "estimator",
+        "train",
+    ),
     "contrib.losses": ("contrib.losses.metric_learning",),
     "contrib.rnn": ("contrib.rnn.core_linear", "nn.rnn_cell", "nn"),
     "contrib.slim": ("contrib.slim.data",),

@@ -6,7 +6,16 @@ _ARRAYS = ("", "math", "linalg", "nn")
 _TRAINING = ("train", "summary", "")
 _CELLS = ("nn.rnn_cell", "contrib.rnn", "contrib.rnn.core_linear", "python.cells")
 
+_GENERATED = (
+    "array audio batch bitwise candidate_sampling checkpoint collective control_flow ctc cudnn_rnn "
+    "data_flow dataset experimental_dataset functional image io linalg list logging lookup manip "
+    "math nn parsing ragged_array ragged_conversion ragged_math random resource_variable rnn "
+    "script set sparse spectral state stateless_random string summary user"
+)
+"""What modules of generated functions are about."""
+
 MODULES: dict[str, tuple[str, ...]] = {
+    **{f"ops.gen_{family}_ops": ("python.generated", *_ARRAYS) for family in _GENERATED.split()},
     "client.device_lib": ("python.local_devices",),
     "client.session": ("",),
     "client.timeline": ("timeline",),
@@ -77,10 +86,6 @@ MODULES: dict[str, tuple[str, ...]] = {
     "ops.distributions.normal": ("distributions",),
     "ops.embedding_ops": ("nn", "contrib.layers"),
     "ops.functional_ops": ("",),
-    "ops.gen_array_ops": _ARRAYS,
-    "ops.gen_audio_ops": ("ops.spectral.audio",),
-    "ops.gen_math_ops": _ARRAYS,
-    "ops.gen_nn_ops": ("nn", ""),
     "ops.gradients": ("",),
     "ops.gradients_impl": ("",),
     "ops.image_ops": ("image",),
