@@ -75,6 +75,26 @@ start(sess.run, y, {x: np.ones([3, 3])})
 busy.wait()
 """
 
+LONG_COMPILATION = """
+import jax, jax.numpy as jnp
+from runnel.runtime.segment.beside import begin_beside
+
+@jax.jit
+def unrolled(x):
+    for i in range(4_000):
+        x = jnp.sort(x * (i + 1), axis=i % 2) @ x
+    return x
+
+lowered = unrolled.lower(jnp.ones([8, 8]))
+
+def compile_it():
+    busy.set()
+    lowered.compile()
+
+begin_beside(compile_it)
+busy.wait()
+"""
+
 IMPORT_OF_JAX = """
 from runnel.runtime.segment.beside import begin_beside
 
@@ -137,6 +157,7 @@ PROGRAMS = {
     "an endless loop": ENDLESS_LOOP,
     "a long call": LONG_CALL,
     "a compilation": COMPILATION,
+    "a compilation that goes on for long": LONG_COMPILATION,
     "an import of JAX": IMPORT_OF_JAX,
     "the end of an import of JAX": IMPORT_OF_JAX + "busy.wait()\n",
     "the compilation of a loop": LOOPS_ALONE,

@@ -8,8 +8,9 @@ ends the process begins another. A thread that does not look whether its step is
 JAX traces on it, is made to call ``sys.exit``, in effect.
 
 A thread inside one long call of native code (XLA compiles, or computes without looking at the step)
-cannot be reached. The process waits for it, for a while; a call that takes still longer will hardly
-end in the moment in which the interpreter is finalized.
+cannot be reached. The process waits for it a little, and then leaves it behind where the system's
+libraries allow it: the thread sleeps once Python ends it, and the process ends without waiting for
+native threads as soon as the interpreter has been finalized.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from types import CodeType, FrameType
 from typing import Any
 
 _PATIENCE = 30.0
-"""Seconds for which the end of the process waits for threads that are inside steps."""
+"""Seconds for which the end of the process waits for threads that are inside steps, where it cannot
+leave them behind."""
+_SHORT_PATIENCE = 3.0
+"""The same where it can."""
 _GRACE = 1.0
 """Seconds for which it waits for a thread that has left its step to end: it may not want to."""
 _NOTICE = 1.0
@@ -92,7 +96,9 @@ def _end_steps() -> None:
     since: dict[int, float] = {}
     """The threads that were seen inside a step, and when, or when they were last told to end."""
     now = time.monotonic()
-    deadline, left = now + _PATIENCE, now
+    leave_behind = _leaves_behind()
+    deadline, left = now + (_SHORT_PATIENCE if leave_behind else _PATIENCE), now
+    inside: list[int] = []
     while now < deadline:
         for cancel in _cancels:
             cancel()
@@ -110,6 +116,37 @@ def _end_steps() -> None:
         now = time.monotonic()
     for report in _reports:
         report()
+    if inside and leave_behind:
+        leave_behind()
+
+
+class _LeavesBehind:
+    """Ends the process without threads that are in native code; with GNU's C and C++ libraries."""
+
+    def __init__(self) -> None:
+        """Raises OSError, TypeError or AttributeError where the system has none of that."""
+        self._libc = ctypes.CDLL(None)
+        self._set_terminate = ctypes.CDLL("libstdc++.so.6")._ZSt13set_terminatePFvvE
+        self._on_exit = self._libc.on_exit
+        self._exit = ctypes.cast(self._libc._exit, ctypes.c_void_p)
+        self._pause = ctypes.cast(self._libc.pause, ctypes.c_void_p)
+
+    def __call__(self) -> None:
+        # XLA's compiler asks for the interpreter's lock several times a second, so Python ends its
+        # thread. That unwinds through functions which must not be unwound, and so comes to
+        # std::terminate: there the thread sleeps.
+        self._set_terminate(self._pause)
+        # What is registered last is called first, with the process's status. Python has then been
+        # finalized, and has written its files.
+        self._libc.fflush(None)
+        self._on_exit(self._exit, None)
+
+
+def _leaves_behind() -> _LeavesBehind | None:
+    try:
+        return _LeavesBehind()
+    except (OSError, TypeError, AttributeError):
+        return None
 
 
 def _is_inside(frame: FrameType | None) -> bool:
