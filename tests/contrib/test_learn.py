@@ -206,7 +206,7 @@ def test_params_and_engineered_features_reach_the_model(tmp_path):
             {"p": features["twice"] + params["shift"]},
             loss,
             tf.assign_add(tf.train.get_global_step(), 1),
-            eval_metric_ops={"largest": tf.reduce_max(features["twice"])},
+            eval_metric_ops={"average": tf.metrics.mean(features["twice"])},
         )
 
     def engineer(features, labels):
@@ -217,8 +217,9 @@ def test_params_and_engineered_features_reach_the_model(tmp_path):
     )
     x = {"x": np.array([1.0, 3.0])}
     model.fit(x, np.zeros(2), steps=1)
-    assert [row["p"] for row in model.predict(x)] == [3.0, 7.0]
-    assert model.evaluate(x, np.zeros(2))["loss"] == 4.0
+    assert [row["p"].tolist() for row in model.predict(x)] == [[3.0], [7.0]]
+    found = model.evaluate(x, np.zeros((2, 1)))
+    assert found["loss"] == found["average"] == 4.0
     with pytest.raises(ValueError, match="does not have a params"):
         learn.Estimator(_regression, tmp_path, params={})
 

@@ -119,10 +119,16 @@ def test_memory_is_given_back_also_by_who_has_nothing_to_say(sides):
     one.connection.start()
     other.connection.start()
     value = np.ones(1 << 18, np.float32)
+    blocks = one.connection._sent_blocks
+    asked, deadline = threading.Event(), time.monotonic() + 60
     for number in range(100):
         one.connection.send(bundle(1, number), [value])
         assert other.messages.get(timeout=30)[0].number == number
-    blocks = one.connection._sent_blocks
+        # The thread that hears of free blocks may be late, but hears of them without a word of
+        # the other side's.
+        while blocks is not None and len(blocks._blocks) > 10 and not any(blocks._free.values()):
+            assert time.monotonic() < deadline, "no block is given back"
+            asked.wait(0.01)
     assert blocks is None or len(blocks._blocks) < 20
 
 

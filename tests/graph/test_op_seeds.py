@@ -23,7 +23,6 @@ UNLIKE = {
     "tf.nn.weighted_cross_entropy_with_logits(logits=X,targets=X,pos_weight=2.)",
     "tf.nn.batch_normalization(X,0.,1.,0.,1.,1e-3)",
     "tf.nn.zero_fraction(X)",
-    "tf.eye(3)",
     "tf.boolean_mask(X,[True,False])",
     "tf.sequence_mask([1,2],3)",
     "tf.norm(X)",

@@ -26,17 +26,35 @@ def array_of(given: Any) -> np.ndarray:
     return found.astype(np.float32) if found.dtype == np.float64 else found
 
 
-def _arrays(given: Any) -> Any:
+def _features(given: Any) -> Any:
     if isinstance(given, Mapping):
-        return {name: array_of(value) for name, value in given.items()}
-    return array_of(given)
+        return {name: _feature(value) for name, value in given.items()}
+    return _feature(given)
+
+
+def _feature(given: Any) -> np.ndarray:
+    """An array of at least two dimensions: models get a column where rows are numbers."""
+    found = array_of(given)
+    return found[:, np.newaxis] if found.ndim == 1 else found
+
+
+def _labels(given: Any) -> Any:
+    if isinstance(given, Mapping):
+        return {name: _label(value) for name, value in given.items()}
+    return _label(given)
+
+
+def _label(given: Any) -> np.ndarray:
+    """An array whose rows are no columns of one number: models get the numbers."""
+    found = array_of(given)
+    return found[:, 0] if found.ndim > 1 and found.shape[1] == 1 else found
 
 
 def array_input_fn(
     x: Any, y: Any, batch_size: int | None, shuffle: bool, epochs: int | None
 ) -> Callable[[], Any]:
     """An ``input_fn`` for arrays; without a ``batch_size`` all rows are one batch."""
-    features, labels = _arrays(x), None if y is None else _arrays(y)
+    features, labels = _features(x), None if y is None else _labels(y)
     rows = len(next(iter(features.values())) if isinstance(features, Mapping) else features)
     if batch_size is not None and batch_size <= 0:
         raise ValueError(f"Invalid batch_size {batch_size}.")

@@ -64,9 +64,11 @@ def as_op_error(error: Exception, node: Node, inputs: Sequence[Any]) -> Exceptio
     """``error`` as the OpError of ``node`` that says what its inputs were."""
     op = node.op
     if isinstance(error, errors.OpError):
-        if error.op is None:
-            return type(error)(None, op, error.message)
-        return error
+        if error.op is not None:
+            return error
+        if isinstance(error, errors.CancelledError | errors.DeadlineExceededError):
+            return type(error)(None, op, f"{op.name!r} was stopped. {error.message}")
+        return type(error)(None, op, error.message)
     if isinstance(error, CheckFailed):
         return errors.InvalidArgumentError(None, op, str(error))
     if isinstance(error, MemoryError):
