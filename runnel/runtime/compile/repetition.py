@@ -29,6 +29,8 @@ _MOST_STARTS = 16
 _SMALL = 16
 """Elements of a constant that may say how something is done: a shape, an axis, a range."""
 _READS = frozenset({"ReadVariableOp"})
+_SEEDS = frozenset({"seed", "seed2"})
+"""Attributes that say where a stream begins, not what is drawn from it."""
 _NOWHERE = -1
 
 
@@ -261,12 +263,12 @@ def _kinds(code: Code, apart: Collection[int], gated: Collection[int]) -> np.nda
 
 
 def _can_repeat(node: Node) -> bool:
-    """True for a function of its arguments."""
+    """True for a function of its arguments; a random operation's stream is one of them."""
     op_def = node.op_def
-    updates = bool(op_def.updates or op_def.overwrites)
-    is_function = not op_def.stateful or updates or op_def.name in _READS
+    is_passed = bool(op_def.updates or op_def.overwrites or op_def.random)
+    is_function = not op_def.stateful or is_passed or op_def.name in _READS
     is_special = structure_of(node) is not None or op_def.name in RESOURCE_OPS
-    return is_function and not (is_special or op_def.self_gated or op_def.host or op_def.random)
+    return is_function and not (is_special or op_def.self_gated or op_def.host)
 
 
 def _key(code: Code, instruction: Instruction, written: set[int]) -> Any:
@@ -274,7 +276,7 @@ def _key(code: Code, instruction: Instruction, written: set[int]) -> Any:
     attrs = [
         (name, id(value) if (same := frozen(value)) is None else same)
         for name, value in node.attrs.items()
-        if not name.startswith("_")
+        if not (name.startswith("_") or (node.op_def.random and name in _SEEDS))
     ]
     results = [(code.infos[v].dims, code.infos[v].dtype) for v in node.outputs]
     settings = [

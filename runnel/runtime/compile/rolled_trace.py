@@ -261,7 +261,8 @@ class RolledTrace:
                 result = jnp.where(self._holds, result, self._gated[position].at(number))
             results = result if type(instruction.out) is tuple else (result,)
             for output, value in enumerate(results):
-                made[position, output] = value
+                # By how much a random stream moves is a number.
+                made[position, output] = np.int64(value) if type(value) is int else value
         return made, checks.hold()
 
     def _argument(

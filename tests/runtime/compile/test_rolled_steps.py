@@ -197,17 +197,63 @@ def test_a_check_that_fails_in_a_block_names_its_operation_and_changes_nothing()
             assert_same(sess.run(change, {ids: [0, 1, 2, 3, 4, 0, 0, 0]}), expected)
 
 
-def test_random_operations_between_blocks_draw_what_they_draw_interpreted():
+RANDOM = {
+    "uniform": lambda seed: tf.random_uniform([4, 4], seed=seed),
+    "normal": lambda seed: tf.random_normal([4, 4], 0.5, 0.1, seed=seed),
+    "truncated": lambda seed: tf.truncated_normal([4, 4], 0.5, 0.1, seed=seed),
+    "integers": lambda seed: tf.cast(tf.random_uniform([4, 4], 0, 3, tf.int32, seed), tf.float32),
+    "gamma": lambda seed: tf.random_gamma([4, 4], 2.0, 4.0, seed=seed),
+    "shuffle": lambda seed: tf.random_shuffle(tf.diag([0.5, 1.0, 0.2, 0.3]), seed),
+    "without seeds": lambda seed: tf.random_uniform([4, 4]),
+}
+
+
+@pytest.mark.parametrize("draw", RANDOM)
+def test_random_operations_in_blocks_draw_what_they_draw_interpreted(draw, saved):
     with tf.Graph().as_default():
+        tf.set_random_seed(3)
         value = x = tf.placeholder(tf.float32, [4, 4])
         for seed in range(8):
-            value = tf.tanh(tf.matmul(value, value)) * tf.random_uniform([4, 4], seed=seed)
+            value = tf.tanh(tf.matmul(value, value)) * RANDOM[draw](seed)
         fed = np.random.default_rng(1).random([4, 4]).astype(np.float32)
         results = []
         for level in (INTERPRETED, COMPILED):
             with session(level) as sess:
                 results.append([sess.run(value, {x: fed}) for _ in range(3)])
     assert_same(*results)
+    assert sum(saved)
+
+
+def test_layers_with_dropout_are_compiled_as_loops_forward_and_backward(saved):
+    with tf.Graph().as_default():
+        tf.set_random_seed(5)
+        x, rate = tf.placeholder(tf.float32, [None, 6]), tf.placeholder(tf.float32, [])
+        value = x
+        for number in range(9):
+            weights = tf.get_variable(f"w{number}", [6, 6])
+            value += tf.nn.dropout(tf.nn.relu(tf.matmul(value, weights)), rate=rate)
+            value = tf.nn.dropout(value, keep_prob=0.9)
+        loss = tf.reduce_mean(tf.square(value - x))
+        fed = {x: np.random.default_rng(1).random([5, 6]), rate: 0.2}
+        rolled = trained(loss, tf.train.AdamOptimizer(0.01), fed, saved)
+    assert rolled > 200  # of some 300
+
+
+def test_a_check_that_fails_after_blocks_leaves_their_streams_where_they_were():
+    with tf.Graph().as_default():
+        value, limit = tf.ones([4]), tf.placeholder(tf.float32, [])
+        for seed in range(8):
+            value = value + tf.random_uniform([4], seed=seed)
+        with tf.control_dependencies([tf.assert_less(tf.reduce_sum(value), limit)]):
+            checked = tf.identity(value)
+        runs = []
+        for level in (INTERPRETED, COMPILED):
+            with session(level) as sess:
+                runs.append([sess.run(checked, {limit: 1e3})])
+                with pytest.raises(tf.errors.InvalidArgumentError):
+                    sess.run(checked, {limit: 0.0})
+                runs[-1].append(sess.run(checked, {limit: 1e3}))
+    assert_same(*runs)
 
 
 def test_a_chain_that_changes_its_shape_is_compiled_unrolled(saved):
