@@ -49,6 +49,9 @@ class OwnMapping(collections.abc.Mapping):
 
     __hash__ = None
 
+    def __repr__(self):
+        return f"OwnMapping({self._items})"  # tests are named by it, in every process alike
+
 
 class Pair:
     """What the package attrs makes of a class with two attributes."""
@@ -57,6 +60,9 @@ class Pair:
 
     def __init__(self, second, first):
         self.second, self.first = second, first
+
+    def __repr__(self):
+        return f"Pair({self.second}, {self.first})"
 
     def __eq__(self, other):
         return (self.second, self.first) == (other.second, other.first)
