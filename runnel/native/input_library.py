@@ -1,8 +1,9 @@
 """The library that reads input: records out of files, features out of examples, images resized.
 
-The package carries it where there was a C++ compiler when it was built; elsewhere it is compiled
-when the first record or example is read, which takes a second or two, once for a user and a
-version. Without a compiler, or with ``RUNNEL_NATIVE_INPUT=0``, the same is done in Python.
+It draws the random bits of interpreted steps, too. The package carries it where there was a C++
+compiler when it was built; elsewhere it is compiled when the first record or example is read, which
+takes a second or two, once for a user and a version. Without a compiler, or with
+``RUNNEL_NATIVE_INPUT=0``, the same is done in Python.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _SIGNATURES = {
     "runnel_find_features": (None, "banbanaaaaaa"),
     "runnel_read_values": (None, "baaanta"),
     "runnel_resize_bilinear": (None, "annnnnaaanaaanna"),
+    "runnel_philox": (None, "bana"),
 }
 """What each function gives and takes: bytes, a number, the address of an array, a tag."""
 _KINDS = {"b": ctypes.c_char_p, "n": ctypes.c_int64, "a": ctypes.c_void_p, "t": ctypes.c_uint8}
@@ -38,6 +40,16 @@ def input_library() -> ctypes.CDLL | None:
         return None
     with _loading:
         return _load()[0]
+
+
+def carried_library() -> ctypes.CDLL | None:
+    """The library if the package carries it, for what had better not wait for a compiler."""
+    return input_library() if _is_carried() else None
+
+
+@functools.cache
+def _is_carried() -> bool:
+    return bool(kernels.packaged_input(kernels.FOLDER))
 
 
 @functools.cache

@@ -1,8 +1,9 @@
 """The libraries of native code: what they are made of, and their names.
 
-One has the kernels that XLA calls; the other reads input, and needs nothing but a compiler. The
-package carries them where they could be built when the package was (``setup.py``); elsewhere they
-are built on the user's machine. Nothing of runnel is imported here, for the first.
+One has the kernels that XLA calls; the other reads input and draws random bits, and needs nothing
+but a compiler. The package carries them where they could be built when the package was
+(``setup.py``); elsewhere they are built on the user's machine. Nothing of runnel is imported here,
+for the first.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 SOURCES = [FOLDER / name for name in ("convolution.cpp", "channel_sums.cpp")]
 INPUT_SOURCES = [
-    FOLDER / name for name in ("record_scan.cpp", "example_parse.cpp", "bilinear_resize.cpp")
+    FOLDER / name
+    for name in ("record_scan.cpp", "example_parse.cpp", "bilinear_resize.cpp", "philox.cpp")
 ]
 
 

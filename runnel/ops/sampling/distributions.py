@@ -47,7 +47,7 @@ def uniform(xp: Any, stream: Array, shape: Sequence[int], dtype: Any) -> Array:
     def draw(words: Words) -> Array:
         if dtype == np.float64:
             return unit_of_pair(*_stack_pairs(xp, words))
-        return unit_of_word(xp.stack(words, axis=-1), dtype).astype(dtype)
+        return unit_of_word(xp.stack(words, axis=-1), dtype).astype(dtype, copy=False)
 
     return fill_groups(xp, stream, shape, _group_size(dtype), draw)
 
@@ -80,7 +80,7 @@ def normal(xp: Any, stream: Array, shape: Sequence[int], dtype: Any) -> Array:
     dtype = np.dtype(dtype)
 
     def draw(words: Words) -> Array:
-        return xp.stack(normal_columns(xp, words, dtype), axis=-1).astype(dtype)
+        return xp.stack(normal_columns(xp, words, dtype), axis=-1).astype(dtype, copy=False)
 
     return fill_groups(xp, stream, shape, _group_size(dtype), draw)
 

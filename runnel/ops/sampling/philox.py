@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from runnel.native.input_library import address, carried_library
+
 Array = Any  # a numpy.ndarray, a jax.Array or a tracer
 Words = tuple[Array, Array, Array, Array]
 
@@ -197,6 +199,8 @@ def words_at(xp: Any, stream: Array, offsets: Array) -> Words:
         blocks = [_philox_int(k0 | k1 << 32, (start + at) & _MASK128) for at in offsets.tolist()]
         table = np.array(blocks, np.uint32).reshape(-1, 4)
         return table[:, 0], table[:, 1], table[:, 2], table[:, 3]
+    if xp is np and (library := carried_library()) is not None:
+        return _words_natively(library, stream, offsets)
     k0, k1, c0, c1, c2, c3 = (stream[i : i + 1] for i in range(6))
     start = c0.astype(np.uint64) | c1.astype(np.uint64) << np.uint64(32)
     low = start + offsets
@@ -205,6 +209,13 @@ def words_at(xp: Any, stream: Array, offsets: Array) -> Words:
     c3 = c3 + (c2 < carry).astype(np.uint32)
     c0, c1 = low.astype(np.uint32), (low >> np.uint64(32)).astype(np.uint32)
     return philox4x32(xp, (k0, k1), (c0, c1, c2, c3))
+
+
+def _words_natively(library: Any, stream: np.ndarray, offsets: np.ndarray) -> Words:
+    places: np.ndarray = np.ascontiguousarray(offsets, np.uint64)
+    words: np.ndarray = np.empty((4, places.size), np.uint32)
+    library.runnel_philox(stream.tobytes(), places.ctypes.data, places.size, address(words))
+    return words[0], words[1], words[2], words[3]
 
 
 def fill_groups(

@@ -4,7 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from runnel.native.input_library import VARIABLE, carried_library
 from runnel.ops.sampling.philox import PhiloxStream, philox4x32, reserved_for_outputs, words_at
 
 # "philox4x32 10" in the known-answer file of Random123, the authors' own library:
@@ -52,6 +55,25 @@ def test_traced_gives_the_published_vectors():
         got = jax.jit(lambda k, c: philox4x32(jnp, k, c))(key, counter)
     np.testing.assert_array_equal(np.stack(got), np.stack(answers))
     assert all(word.dtype == np.uint32 for word in got)
+
+
+WORDS = st.sampled_from([0, 1, 2**31, 2**32 - 2, 2**32 - 1]) | st.integers(0, 2**32 - 1)
+
+
+@pytest.mark.skipif(carried_library() is None, reason="the package carries no native code")
+@given(
+    st.lists(WORDS, min_size=6, max_size=6),
+    st.lists(st.integers(0, 2**64 - 1), min_size=13, max_size=150),
+    st.booleans(),
+)
+def test_native_code_gives_the_words_that_numpy_gives(stream, offsets, is_reversed):
+    stream, offsets = np.array(stream, np.uint32), np.array(offsets, np.uint64)
+    offsets = offsets[::-1] if is_reversed else offsets
+    native = words_at(np, stream, offsets)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, "0")
+        interpreted = words_at(np, stream, offsets)
+    np.testing.assert_array_equal(native, interpreted)
 
 
 @pytest.mark.parametrize("offsets", [1, 50], ids=["few", "many"])
