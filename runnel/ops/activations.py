@@ -20,6 +20,7 @@ from runnel.graph.shape_inference import unchanged
 from runnel.graph.shapes import Dims, merge_dims
 from runnel.ops.arithmetic import multiply
 from runnel.ops.casting import cast
+from runnel.ops.choice import choose
 from runnel.ops.elementwise import abs as absolute
 from runnel.ops.elementwise import negative, sigmoid, sign, tanh
 from runnel.ops.fill import zeros_like
@@ -67,7 +68,7 @@ def _(xp, x):
 
 @relu_grad_op.kernel
 def _(xp, g, x):
-    return xp.where(x > 0, g, xp.zeros((), g.dtype))
+    return choose(xp, x > 0, g, xp.zeros((), g.dtype))
 
 
 @relu6_op.kernel
@@ -77,19 +78,19 @@ def _(xp, x):
 
 @relu6_grad_op.kernel
 def _(xp, g, x):
-    return xp.where((x > 0) & (x < 6), g, xp.zeros((), g.dtype))
+    return choose(xp, (x > 0) & (x < 6), g, xp.zeros((), g.dtype))
 
 
 @leaky_relu_op.kernel
 def _(xp, x, *, alpha):
     wide = widen(x)
-    return narrow(xp.where(wide > 0, wide, alpha * wide), x.dtype)
+    return narrow(choose(xp, wide > 0, wide, alpha * wide), x.dtype)
 
 
 @leaky_relu_grad_op.kernel
 def _(xp, g, x, *, alpha):
     wide = widen(g)
-    return narrow(xp.where(x > 0, wide, alpha * wide), g.dtype)
+    return narrow(choose(xp, x > 0, wide, alpha * wide), g.dtype)
 
 
 # The outputs of Relu and Relu6 are positive (and below 6) exactly where the inputs are, so their
@@ -142,26 +143,26 @@ _SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
 @elu_op.kernel
 def _(xp, x):
     wide = widen(x)
-    return narrow(xp.where(wide < 0, xp.expm1(wide), wide), x.dtype)
+    return narrow(choose(xp, wide < 0, xp.expm1(wide), wide), x.dtype)
 
 
 @elu_grad_op.kernel
 def _(xp, g, y):
     wide, out = widen(g), widen(y)
-    return narrow(xp.where(out < 0, wide * (out + 1), wide), g.dtype)
+    return narrow(choose(xp, out < 0, wide * (out + 1), wide), g.dtype)
 
 
 @selu_op.kernel
 def _(xp, x):
     wide = widen(x)
-    y = xp.where(wide < 0, _SELU_SCALE_ALPHA * xp.expm1(wide), _SELU_SCALE * wide)
+    y = choose(xp, wide < 0, _SELU_SCALE_ALPHA * xp.expm1(wide), _SELU_SCALE * wide)
     return narrow(y, x.dtype)
 
 
 @selu_grad_op.kernel
 def _(xp, g, y):
     wide, out = widen(g), widen(y)
-    grad = xp.where(out < 0, wide * (out + _SELU_SCALE_ALPHA), wide * _SELU_SCALE)
+    grad = choose(xp, out < 0, wide * (out + _SELU_SCALE_ALPHA), wide * _SELU_SCALE)
     return narrow(grad, g.dtype)
 
 

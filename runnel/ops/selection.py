@@ -11,6 +11,7 @@ from runnel.graph.operation import Tensor
 from runnel.graph.registry import register_op
 from runnel.graph.shapes import broadcast_dims, format_dims, merge_dims
 from runnel.ops.broadcast_gradient import unbroadcast
+from runnel.ops.choice import choose
 from runnel.ops.fill import zeros_like
 
 select_op = register_op(
@@ -56,7 +57,7 @@ def _(xp, condition, t, e):
         )
     if rows:
         condition = condition.reshape((-1, *(1,) * (t.ndim - 1)))
-    return xp.where(condition, t, e)
+    return choose(xp, condition, t, e)
 
 
 @select_op.gradient
@@ -73,7 +74,7 @@ def _(condition, t, e):
 
 @select_v2_op.kernel
 def _(xp, condition, t, e):
-    return xp.where(condition, t, e)
+    return choose(xp, condition, t, e)
 
 
 @select_v2_op.gradient
