@@ -109,6 +109,26 @@ def test_integer_division_by_zero_is_an_error(level, function):
         assert sess.run(z, {x: [4, 6], y: [2, 3]}).shape == (2,)  # the session still works
 
 
+CORNERS = [-np.inf, -3.0, -1.5, -1.0, -0.3, -0.0, 0.0, 0.3, 1.0, 2.5, np.inf, np.nan, 1e-30, -1e30]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    "exponent", [-3, -2, -1, 0, 1, 2, 3, 4, 5, 10, 2.0**24, np.inf, -np.inf, np.nan, 0.5, -0.5, 1.3]
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_powers_with_one_exponent_are_those_with_many(dtype, exponent):
+    """Also of negative numbers, infinities and zeros, with their signs."""
+    x = np.array(CORNERS, dtype)
+    exponent = np.asarray(exponent, dtype)
+    with tf.Session() as sess:
+        found = sess.run(tf.pow(tf.constant(x), tf.constant(exponent)))
+    expected = np.power(x, np.full(x.shape, exponent))
+    np.testing.assert_allclose(found, expected, rtol=2e-3 if dtype == "float16" else 3e-6)
+    known = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(expected)[known])
+
+
 @pytest.mark.parametrize("level", [INTERPRETED, COMPILED])
 def test_negative_powers_of_integers_are_an_error(level):
     y = tf.placeholder(tf.int32, [])
