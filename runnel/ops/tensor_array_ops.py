@@ -129,8 +129,12 @@ def _invalid(message: str) -> InvalidArgumentError:
     return InvalidArgumentError(None, None, message)
 
 
-def _op(name: str, inputs: str, outputs: str, attrs: Any = "", shapes: Any = None) -> OpDef:
-    made = register_op(name, inputs=inputs, outputs=outputs, attrs=attrs, host=True, stateful=True)
+def _op(
+    name: str, inputs: str, outputs: str, attrs: Any = "", shapes: Any = None, static: str = ""
+) -> OpDef:
+    """``static`` names the inputs whose values a compiled step must know."""
+    kinds: Any = {"host": True, "stateful": True, "static_inputs": tuple(static.split())}
+    made = register_op(name, inputs=inputs, outputs=outputs, attrs=attrs, **kinds)
     if shapes is not None:
         made.shape(shapes)
     return made
@@ -153,6 +157,7 @@ array_op = _op(
         "tensor_array_name: string = ''",
     ],
     lambda size: [(2,), ()],
+    static="size",
 )
 write_op = _op(
     "TensorArrayWriteV3",
@@ -174,12 +179,14 @@ gather_op = _op(
     "handle: resource, indices: int32, flow_in: float",
     "value: dtype",
     ["dtype: type", "element_shape: shape = unknown"],
+    static="indices",
 )
 scatter_op = _op(
     "TensorArrayScatterV3",
     "handle: resource, indices: int32, value: T, flow_in: float",
     "flow_out: float",
     "T: type",
+    static="indices",
 )
 concat_op = _op(
     "TensorArrayConcatV3",
@@ -193,6 +200,7 @@ split_op = _op(
     "flow_out: float",
     "T: type",
     _of_flow,
+    static="lengths",
 )
 grad_op = _op(
     "TensorArrayGradV3",
@@ -207,6 +215,7 @@ grad_with_shape_op = _op(
     "grad_handle: resource, flow_out: float",
     "source: string",
     lambda *inputs: [None, ()],
+    static="shape_to_prepend",
 )
 close_op = _op("TensorArrayCloseV3", "handle: resource", "")
 for _made in (array_op, size_op, grad_op, grad_with_shape_op, close_op):

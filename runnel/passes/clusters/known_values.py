@@ -14,7 +14,6 @@ from runnel.passes.program.step_resources import (
     RESOURCE_OPS,
     StepResources,
     can_be_buffer,
-    static_positions,
 )
 from runnel.passes.structure.counters import counters_of
 from runnel.passes.structure.structured import (
@@ -114,10 +113,8 @@ class KnownValues:
             and not op_def.allows_uninitialized
             and not self._has_host_types(node, state)
         )
-        if compilable and op_def.static_inputs:
-            for position in self._flat_static_positions(node):
-                if node.inputs[position] not in self._known:
-                    compilable = False
+        if compilable and not self._known.issuperset(self._static_values(node)):
+            compilable = False
         if not compilable:
             self.leave(node)
         elif op_def.known_from_shapes or (
@@ -159,7 +156,7 @@ class KnownValues:
         root = self._root_of.get(handle)
         if root is None or root in self._on_host or not can_be_buffer(node):
             return False
-        if any(node.inputs[position] not in self._known for position in static_positions(node)):
+        if not self._known.issuperset(self._static_values(node)):
             return False
         if handle in self._growing and not self._size_is_known(node):
             return False
@@ -224,27 +221,17 @@ class KnownValues:
                     self._known.add(output)
         return True
 
-    def _static_values(self, node: Node) -> list[int]:
-        """The inputs of ``node`` that a compiled segment must know."""
-        if node in self._needs:
-            return list(self._needs[node])
-        return [node.inputs[position] for position in self._flat_static_positions(node)]
-
     @staticmethod
-    def _flat_static_positions(node: Node) -> list[int]:
-        if node.op_def.name in RESOURCE_OPS:
-            return list(static_positions(node))
+    def _static_values(node: Node) -> list[int]:
+        """The inputs of ``node`` that a compiled segment must know."""
         static = node.op_def.static_inputs and node.op_def.static_inputs_of(node.op)
         if not static:
             return []
-        positions: list[int] = []
-        flat = 0
+        found: list[int] = []
         for index, item in enumerate(node.op_def.group(node.inputs, node.attrs)):
-            width = len(item) if isinstance(item, list) else 1
             if index in static:
-                positions += range(flat, flat + width)
-            flat += width
-        return positions
+                found += item if isinstance(item, list) else [item]
+        return found
 
     def _has_host_types(self, node: Node, state: StateAccess) -> bool:
         infos = self._infos
@@ -258,9 +245,7 @@ class KnownValues:
         """The values that must be known to build a compiled segment of ``nodes``."""
         needed: set[int] = set()
         for node in nodes:
-            op_def = node.op_def
-            if op_def.static_inputs or node in self._needs or op_def.name in RESOURCE_OPS:
-                needed.update(self._static_values(node))
+            needed.update(self._needs.get(node) or self._static_values(node))
         if needed:
             for node in reversed(nodes):
                 if needed.isdisjoint(node.outputs) or node.op_def.known_from_shapes:
@@ -399,12 +384,9 @@ class _Inside:
                     needs.add(given[value])
                 else:
                     needs |= outside._bounded[given[value]]
-            for node in reversed(loop.condition.nodes):
-                if not inner.isdisjoint(node.outputs) and not node.op_def.known_from_shapes:
-                    inner.update(node.inputs)
-            needs |= {given[value] for value in inner if value in given}
+            inner = _made_of(inner, loop.condition)
             self.known_inside |= inner
-            return needs
+            return needs | {given[value] for value in inner if value in given}
         return None
 
     def _count(
@@ -419,12 +401,8 @@ class _Inside:
             first = inputs[counter.variable]
             if first not in self._outside._known or counter.limit not in condition._known:
                 return None
-            needs.add(first)
-            inner = {counter.limit}
-            for node in reversed(loop.condition.nodes):
-                if not inner.isdisjoint(node.outputs) and not node.op_def.known_from_shapes:
-                    inner.update(node.inputs)
-            needs |= {given[value] for value in inner if value in given}
+            inner = _made_of({counter.limit}, loop.condition)
+            needs |= {first, *(given[value] for value in inner if value in given)}
         return frozenset(needs)
 
     def _is_few(self, limit: int, condition: KnownValues, given: dict[int, int]) -> bool:
@@ -436,6 +414,15 @@ class _Inside:
         constants = condition.constants if limit not in given else self._outside.constants
         node = constants.get(given.get(limit, limit))
         return node is not None and int(node.attrs["value"]) <= FEW_ITERATIONS
+
+
+def _made_of(values: Iterable[int], program: Program) -> set[int]:
+    """``values``, and all in ``program`` that must be known for them to be."""
+    found = set(values)
+    for node in reversed(program.nodes):
+        if not found.isdisjoint(node.outputs) and not node.op_def.known_from_shapes:
+            found.update(node.inputs)
+    return found
 
 
 def _grows_stack(loop: Loop) -> bool:

@@ -142,11 +142,9 @@ def _in_blocks(
     program: Program, state: StateAccess, device_of: Mapping[Node, Any] | None
 ) -> Blocks:
     nodes, outputs = program.nodes, program.fetches
-    consumers: dict[int, list[Node]] = {}
+    consumers = program.takers()
     touching: Counter[Operation] = Counter()
     for node in nodes:
-        for value in node.inputs:
-            consumers.setdefault(value, []).append(node)
         if state.touches(node):
             touching.update({*state.reads(node), *state.writes(node)})
 

@@ -214,9 +214,7 @@ class _Cutting:
         copies: dict[Node, Node] = {}
         for node in members:
             control = tuple([copies[c] for c in node.control if c in copies])
-            copies[node] = Node(
-                node.op, node.op_def, node.inputs, node.outputs, control, node.attrs
-            )
+            copies[node] = node.taking(node.inputs, control)
         original = {copy: node for node, copy in copies.items()}
         outside = [
             value

@@ -16,6 +16,9 @@ from runnel.ops.send_recv import MAY_BE_DEAD
 from runnel.passes.placement.partition import Part, Partition
 from runnel.passes.program.program import Node
 
+_CONTROL_FLOW = 1
+"""The bit of what is, or comes after, a loop or a branch."""
+
 
 def bundle(partition: Partition) -> None:
     """Joins Sends, and their Recvs, in the parts of ``partition``.
@@ -71,7 +74,7 @@ def _awaited_by_sends(part: Part) -> dict[Node, int]:
             awaited |= of_node.get(control, 0)
         op_def = node.op_def
         if op_def.name == "_Send":
-            if not _in_control_flow(awaited):
+            if not awaited & _CONTROL_FLOW:
                 found[node] = awaited
             continue
         if op_def.name in CONTROL_FLOW:
@@ -95,14 +98,6 @@ def _awaited_by_sends(part: Part) -> dict[Node, int]:
         for value in node.outputs:
             of_value[value] = awaited
     return found
-
-
-_CONTROL_FLOW = 1
-"""The bit of what is, or comes after, a loop or a branch."""
-
-
-def _in_control_flow(awaited: int) -> bool:
-    return bool(awaited & _CONTROL_FLOW)
 
 
 def _joined(part: Part, nodes: list[Node], kind: str, place: int) -> Node:

@@ -59,11 +59,8 @@ def hand_on_where_made(
     The caller is given it from there; where it was, nothing has to wait for it.
     """
     producers = program.producers()
-    takers: dict[int, list[Node]] = {}
+    takers = program.takers()
     awaited = {control for node in program.nodes for control in node.control}
-    for node in program.nodes:
-        for value in node.inputs:
-            takers.setdefault(value, []).append(node)
     for node in program.nodes:
         if node.op_def.name != "Identity" or node.control or node in awaited:
             continue

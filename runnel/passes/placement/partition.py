@@ -172,8 +172,7 @@ class _Partitioning:
             self._iteration(frames.runs_in[node], at)
         inputs = tuple([self._taken(value, node, at) for value in node.inputs])
         control = dict.fromkeys([self._waited(awaited, at) for awaited in node.control])
-        new = Node(node.op, node.op_def, inputs, node.outputs, tuple(control), node.attrs)
-        self._copies[node, at.part] = new
+        new = self._copies[node, at.part] = node.taking(inputs, tuple(control))
         part.program.nodes.append(new)
         part.device_of[new] = at.device
         if node in frames.variables:

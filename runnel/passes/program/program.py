@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from runnel.graph.dtypes import DType
+import numpy as np
+
+from runnel.graph.dtypes import DType, as_dtype
 from runnel.graph.operation import Operation
-from runnel.graph.registry import OpDef
+from runnel.graph.registry import OpDef, get_op_def
 from runnel.graph.shapes import Dims
 
 
@@ -40,6 +42,10 @@ class Node:
         self.control = control
         self.attrs = attrs
 
+    def taking(self, inputs: tuple[int, ...], control: tuple[Node, ...]) -> Node:
+        """The same node, with other inputs and control edges."""
+        return Node(self.op, self.op_def, inputs, self.outputs, control, self.attrs)
+
     @property
     def dtype(self) -> DType | None:
         """The element type that selects a kernel: the value of the first type attribute."""
@@ -52,6 +58,19 @@ class Node:
 def is_constant(node: Node) -> bool:
     """True for a constant that waits for nothing: whoever uses it may have a copy."""
     return node.op_def.name == "Const" and not node.control
+
+
+def made(
+    kind: str,
+    op: Operation,
+    inputs: tuple[int, ...],
+    outputs: tuple[int, ...],
+    attrs: dict[str, Any],
+    control: tuple[Node, ...] = (),
+) -> Node:
+    """A node of type ``kind`` that a pass makes for ``op``; defaults complete ``attrs``."""
+    op_def = get_op_def(kind)
+    return Node(op, op_def, inputs, outputs, control, {**op_def.defaults, **attrs})
 
 
 def first_type(op_def: OpDef, attrs: dict[str, Any]) -> DType | None:
@@ -91,6 +110,47 @@ class Program:
         self.infos.append(info)
         return len(self.infos) - 1
 
+    def constant(self, op: Operation, array: np.ndarray) -> Node:
+        """A node with a new value, ``array``, which nobody may change any more."""
+        array.flags.writeable = False
+        dtype = as_dtype(array.dtype)
+        value = self.new_value(ValueInfo(dtype, array.shape))
+        return made("Const", op, (), (value,), {"value": array, "dtype": dtype})
+
     def producers(self) -> dict[int, Node]:
         """The node that defines each value."""
         return {value: node for node in self.nodes for value in node.outputs}
+
+    def takers(self) -> dict[int, list[Node]]:
+        """The nodes that take each value: one that takes it twice is there twice."""
+        found: dict[int, list[Node]] = {}
+        for node in self.nodes:
+            for value in node.inputs:
+                found.setdefault(value, []).append(node)
+        return found
+
+
+class Replacements:
+    """What a pass, on its way through a program, puts in place of values and nodes."""
+
+    __slots__ = ("values", "nodes")
+
+    def __init__(self) -> None:
+        self.values: dict[int, int] = {}
+        self.nodes: dict[Node, Node] = {}
+
+    def applied(self, node: Node) -> Node:
+        """``node`` with what it takes and waits for replaced; itself where nothing of that is."""
+        values, nodes = self.values, self.nodes
+        if not values or values.keys().isdisjoint(node.inputs):
+            if not node.control or nodes.keys().isdisjoint(node.control):
+                return node
+        inputs = tuple([values.get(v, v) for v in node.inputs])
+        control = tuple([nodes.get(c, c) for c in node.control])
+        new = nodes[node] = node.taking(inputs, control)
+        return new
+
+    def program(self, program: Program, nodes: list[Node]) -> Program:
+        """``program`` with ``nodes`` for its own, and what it fetches replaced."""
+        fetches = tuple([self.values.get(v, v) for v in program.fetches])
+        return Program(nodes, program.feeds, fetches, program.infos)

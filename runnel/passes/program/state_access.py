@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runnel.graph.operation import Operation
+from runnel.graph.shapes import is_fully_defined
 from runnel.passes.program.program import Node, Program
 
 
@@ -14,6 +15,11 @@ def variable_name(op: Operation) -> tuple[str, str]:
 def requires_shape(node: Node) -> bool:
     """True when what ``node`` assigns must fit the variable: only a reference can be let off."""
     return not node.op_def.takes_reference or bool(node.attrs.get("validate_shape", True))
+
+
+def keeps_shape(node: Node, variable: Operation) -> bool:
+    """True when what ``node`` assigns to ``variable`` must have the shape that this declares."""
+    return is_fully_defined(variable.attrs["shape"]._dims) and requires_shape(node)
 
 
 class StateAccess:

@@ -13,15 +13,6 @@ from runnel.passes.program.program import Node, Program
 
 MAKERS = frozenset({"StackV2", "TensorArrayV3"})
 DERIVED = frozenset({"TensorArrayGradV3", "TensorArrayGradWithShape"})
-_STATIC_INPUTS = {
-    "StackV2": (0,),
-    "_StackPopJoined": (1,),
-    "TensorArrayV3": (0,),
-    "TensorArrayGradWithShape": (2,),
-    "TensorArrayGatherV3": (1,),
-    "TensorArrayScatterV3": (1,),
-    "TensorArraySplitV3": (2,),
-}
 RESOURCE_OPS = MAKERS.union(DERIVED) | {
     "StackPushV2",
     "StackPopV2",
@@ -37,11 +28,6 @@ RESOURCE_OPS = MAKERS.union(DERIVED) | {
     "TensorArrayCloseV3",
 }
 _HOST_ELEMENTS = frozenset({dtypes.string, dtypes.variant, dtypes.resource})
-
-
-def static_positions(node: Node) -> tuple[int, ...]:
-    """Inputs of a resource op whose values a compiled segment must know."""
-    return _STATIC_INPUTS.get(node.op_def.name, ())
 
 
 def can_be_buffer(node: Node) -> bool:

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Operation
-from runnel.graph.registry import get_op_def
-from runnel.passes.program.program import Node, Program, ValueInfo
+from runnel.passes.program.program import Node, Program, ValueInfo, made
 from runnel.passes.program.state_access import variable_name
 
 
@@ -94,8 +93,7 @@ class _Reads:
             control = tuple(
                 moved for c in node.control if (moved := self._moved.get(c, c)) is not None
             )
-            new = Node(node.op, node.op_def, inputs, node.outputs, control, node.attrs)
-            self._moved[node] = new
+            new = self._moved[node] = node.taking(inputs, control)
         self._nodes.append(new)
         if "touched" in node.attrs:  # a structured node
             for variable in node.attrs["touched"].writes:
@@ -132,7 +130,6 @@ class _Reads:
             info = self._program.infos[handle]
             dtype = info.dtype.base_dtype
             read = self._program.new_value(ValueInfo(dtype, info.dims))
-            attrs = {"T": dtype}
-            self._nodes.append(Node(node.op, get_op_def("Identity"), (handle,), (read,), (), attrs))
+            self._nodes.append(made("Identity", node.op, (handle,), (read,), {"T": dtype}))
             self._reads[key] = read
         return self._reads[key]

@@ -8,7 +8,7 @@ import numpy as np
 
 from runnel.graph.dtypes import DType, resource
 from runnel.graph.shapes import TensorShape
-from runnel.passes.program.program import Node, Program
+from runnel.passes.program.program import Node, Program, Replacements
 
 _MAX_CONSTANT_BYTES = 1 << 12
 _PLAIN = frozenset({bool, int, str, bytes, DType, type(None)})
@@ -17,28 +17,18 @@ _PLAIN = frozenset({bool, int, str, bytes, DType, type(None)})
 def merge_common_subexpressions(program: Program) -> Program:
     """The program with each pure computation made once."""
     first: dict[Any, Node] = {}
-    replaced: dict[int, int] = {}
-    moved: dict[Node, Node] = {}
+    replaced = Replacements()
     nodes: list[Node] = []
-    for node in program.nodes:
-        changed = replaced and not replaced.keys().isdisjoint(node.inputs)
-        if changed or (node.control and not moved.keys().isdisjoint(node.control)):
-            inputs = tuple([replaced.get(v, v) for v in node.inputs])
-            control = tuple([moved.get(c, c) for c in node.control])
-            original = node
-            node = Node(node.op, node.op_def, inputs, node.outputs, control, node.attrs)
-            moved[original] = node
-        else:
-            original = node
+    for original in program.nodes:
+        node = replaced.applied(original)
         key = _key(program, node)
         known = first.setdefault(key, node) if key is not None else node
-        if known is not node:
-            replaced.update(zip(node.outputs, known.outputs, strict=True))
-            moved[original] = known  # those who await the duplicate await the first
-            continue
-        nodes.append(node)
-    fetches = tuple(replaced.get(v, v) for v in program.fetches)
-    return Program(nodes, program.feeds, fetches, program.infos)
+        if known is node:
+            nodes.append(node)
+        else:
+            replaced.values.update(zip(node.outputs, known.outputs, strict=True))
+            replaced.nodes[original] = known  # those who await the duplicate await the first
+    return replaced.program(program, nodes)
 
 
 def _key(program: Program, node: Node) -> Any:

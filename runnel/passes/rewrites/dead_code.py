@@ -28,8 +28,5 @@ def without(nodes: list[Node], removed: set[Node]) -> list[Node]:
         if node in removed:
             continue
         control = tuple(made[c] for c in node.control if c not in removed)
-        if control == node.control:
-            made[node] = node
-        else:
-            made[node] = Node(node.op, node.op_def, node.inputs, node.outputs, control, node.attrs)
+        made[node] = node if control == node.control else node.taking(node.inputs, control)
     return list(made.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runnel.passes.program.program import Node, Program
+from runnel.passes.program.program import Node, Program, Replacements
 from runnel.passes.rewrites.dead_code import without
 from runnel.passes.rewrites.held_values import HeldValues
 from runnel.passes.structure.structured import (
@@ -57,24 +57,17 @@ def _used(program: Program) -> set[int]:
 def _without_nodes(program: Program, dead: set[Node]) -> Program:
     """``program`` less ``dead`` nodes; what one pushed is used itself."""
     map_programs(program, lambda inner: _without_nodes(inner, dead), dynamic=False)
-    pushed: dict[int, int] = {}
+    replaced = Replacements()
     nodes: list[Node] = []
-    moved: dict[Node, Node] = {}
     for node in program.nodes:
-        made = node
         if node in dead and node.op_def.name == "StackPushV2":
-            pushed[node.outputs[0]] = pushed.get(node.inputs[1], node.inputs[1])
-        if any(v in pushed for v in node.inputs) or any(c in moved for c in node.control):
-            inputs = tuple([pushed.get(value, value) for value in node.inputs])
-            control = tuple([moved.get(c, c) for c in node.control])
-            made = Node(node.op, node.op_def, inputs, node.outputs, control, node.attrs)
-            moved[node] = made
-        nodes.append(made)
-    gone = {moved.get(node, node) for node in program.nodes if node in dead}
+            pushed = node.inputs[1]
+            replaced.values[node.outputs[0]] = replaced.values.get(pushed, pushed)
+        nodes.append(replaced.applied(node))
+    gone = {replaced.nodes.get(node, node) for node in program.nodes if node in dead}
     kept = without(nodes, gone)
     for node in kept:
         structure = structure_of(node)
         if isinstance(structure, Loop):
             drop_invariants(program, node)
-    fetches = tuple([pushed.get(value, value) for value in program.fetches])
-    return Program(kept, program.feeds, fetches, program.infos)
+    return replaced.program(program, kept)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from runnel.graph.registry import INTERPRETED, get_op_def
+from runnel.graph.registry import INTERPRETED
 from runnel.graph.shapes import num_elements
 from runnel.passes.program.kernel_call import bind, fail_now
-from runnel.passes.program.program import Node, Program, ValueInfo
+from runnel.passes.program.program import Node, Program, Replacements, ValueInfo, made
 
 _MAX_ELEMENTS = 1 << 14
 
@@ -17,15 +17,10 @@ def fold_constants(program: Program) -> Program:
     constants: dict[int, np.ndarray] = {}
     awaited: dict[int, tuple[Node, ...]] = {}
     """What has to run before whoever uses a constant: it was computed from one that waits."""
-    const_def = get_op_def("Const")
     nodes: list[Node] = []
-    moved: dict[Node, Node] = {}
+    replaced = Replacements()
     for original in program.nodes:
-        node = original
-        if moved and any(c in moved for c in node.control):
-            control = tuple(moved.get(c, c) for c in node.control)
-            node = Node(node.op, node.op_def, node.inputs, node.outputs, control, node.attrs)
-            moved[original] = node
+        node = replaced.applied(original)
         if node.op_def.name == "Const":
             constants[node.outputs[0]] = node.attrs["value"]
             if node.control:
@@ -46,10 +41,9 @@ def fold_constants(program: Program) -> Program:
             control = tuple(dict.fromkeys([*control, *before]))
         if control:
             awaited[number] = control
-        folded = Node(node.op, const_def, (), node.outputs, control, attrs)
-        moved[original] = folded
+        folded = replaced.nodes[original] = made("Const", node.op, (), (number,), attrs, control)
         nodes.append(folded)
-    return Program(nodes, program.feeds, program.fetches, program.infos)
+    return replaced.program(program, nodes)
 
 
 def _fold(program: Program, node: Node, constants: dict[int, np.ndarray]) -> np.ndarray | None:

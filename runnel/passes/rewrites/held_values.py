@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from runnel.passes.program.program import Node, Program
+from runnel.passes.program.step_resources import MAKERS
 from runnel.passes.structure.structured import Conditional, Dynamic, Loop, structure_of
 
 Scope = tuple[Node, ...]
@@ -14,7 +15,6 @@ Holder = tuple[Any, ...]
 """A stack or a TensorArray: the value that its handle was first; with the name of a gradient after
 that, the array of its gradients."""
 
-_MAKERS = frozenset({"StackV2", "TensorArrayV3"})
 READS = frozenset({"TensorArrayReadV3", "TensorArrayGatherV3", "TensorArraySizeV3", "StackPopV2"})
 WRITES = frozenset({"TensorArrayWriteV3", "TensorArrayScatterV3", "StackPushV2"})
 _HARMLESS = READS | WRITES | {"TensorArrayCloseV3", "StackCloseV2"}
@@ -46,7 +46,7 @@ class HeldValues:
                 for inner in structure.programs:
                     self._find(inner, scope)
                     self._lose(inner.fetches)
-            elif self.of or node.op_def.name in _MAKERS:
+            elif self.of or node.op_def.name in MAKERS:
                 self._note(node, structure, scope)
         if scope == ():
             self._lose(program.fetches)
@@ -61,7 +61,7 @@ class HeldValues:
 
     def _note(self, node: Node, structure: Dynamic | None, scope: Scope) -> None:
         kind = node.op_def.name
-        if kind in _MAKERS:
+        if kind in MAKERS:
             holder: Holder = (node.outputs[0],)
             self.of[node.outputs[0]] = holder
             self.scope[holder] = scope

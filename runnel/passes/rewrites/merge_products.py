@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from runnel.graph import dtypes
-from runnel.graph.registry import get_op_def
 from runnel.graph.shapes import Dims
-from runnel.passes.program.program import Node, Program, ValueInfo
+from runnel.passes.program.program import Node, Program, ValueInfo, made
 
 
 def merge_products(program: Program) -> Program:
@@ -117,9 +116,7 @@ class _Merging:
         where = self._constant(node, np.array(axis, np.int32))
         result = self._new_value(dtype, tuple(joined))
         attrs = {"N": len(values), "T": dtype, "Tidx": dtypes.int32}
-        self._nodes.append(
-            Node(node.op, get_op_def("ConcatV2"), (*values, where), (result,), (), attrs)
-        )
+        self._nodes.append(made("ConcatV2", node.op, (*values, where), (result,), attrs))
         return result
 
     # Parts ----------------------------------------------------------------------------------
@@ -147,18 +144,14 @@ class _Merging:
         sliced = self._new_value(dtype, (size, before[1]) if rows else (before[0], size))
         bounds = (self._constant(node, begin), self._constant(node, extent))
         attrs = {"T": dtype, "Index": dtypes.int32}
-        self._nodes.append(Node(node.op, get_op_def("Slice"), (b, *bounds), (sliced,), (), attrs))
+        self._nodes.append(made("Slice", node.op, (b, *bounds), (sliced,), attrs))
         outputs = (node.outputs[used[0]],)
         self._nodes.append(Node(node.op, product.op_def, (a, sliced), outputs, (), product.attrs))
         return True
 
     def _constant(self, node: Node, array: np.ndarray) -> int:
-        dtype = dtypes.int32
-        value = self._new_value(dtype, array.shape)
-        array.flags.writeable = False
-        attrs = {"value": array, "dtype": dtype}
-        self._nodes.append(Node(node.op, get_op_def("Const"), (), (value,), (), attrs))
-        return value
+        self._nodes.append(self._program.constant(node.op, array))
+        return self._nodes[-1].outputs[0]
 
     def _new_value(self, dtype: Any, dims: Dims) -> int:
         return self._program.new_value(ValueInfo(dtype, dims))

@@ -21,8 +21,7 @@ from __future__ import annotations
 
 from runnel.graph import dtypes
 from runnel.graph.dtypes import DType
-from runnel.graph.registry import get_op_def
-from runnel.passes.program.program import Node, Program, ValueInfo
+from runnel.passes.program.program import Node, Program, ValueInfo, made
 from runnel.passes.program.variable_reads import is_variable_read
 from runnel.passes.structure.structured import Loop, add_invariants, map_programs, structure_of
 
@@ -249,7 +248,7 @@ class _Rewriting:
         if not lowered:
             if inputs == node.inputs and control == node.control:
                 return node
-            return Node(node.op, node.op_def, inputs, node.outputs, control, node.attrs)
+            return node.taking(inputs, control)
         outputs = list(node.outputs)
         for i in _positions(node, outputs=True):
             value = outputs[i]
@@ -286,6 +285,5 @@ class _Rewriting:
         attrs = {
             "SrcT": infos[source].dtype.base_dtype,
             "DstT": infos[target].dtype.base_dtype,
-            "Truncate": False,
         }
-        self._nodes.append(Node(user.op, get_op_def("Cast"), (source,), (target,), control, attrs))
+        self._nodes.append(made("Cast", user.op, (source,), (target,), attrs, control))

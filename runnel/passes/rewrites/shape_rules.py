@@ -115,7 +115,12 @@ def _part(shapes: SymbolicShapes, node: Node) -> PartlyKnown:
     whole, along = node.inputs[1], node.inputs[0]
     if node.op_def.name == "SplitV":
         whole, along = node.inputs[0], node.inputs[2]
-    sizes, axis = shapes.sizes(whole), _number(shapes, along)
+    return _apart_from(shapes, whole, along)
+
+
+def _apart_from(shapes: SymbolicShapes, value: int, along: int) -> PartlyKnown:
+    """The shape of ``value``, of unknown size along one axis."""
+    sizes, axis = shapes.sizes(value), _number(shapes, along)
     if not sizes or axis is None:
         return None
     axis %= len(sizes)
@@ -140,11 +145,7 @@ def _products(shapes: SymbolicShapes, node: Node) -> PartlyKnown:
 
 
 def _joined(shapes: SymbolicShapes, node: Node) -> PartlyKnown:
-    sizes, axis = shapes.sizes(node.inputs[0]), _number(shapes, node.inputs[-1])
-    if not sizes or axis is None:
-        return None
-    axis %= len(sizes)
-    return [None if place == axis else size for place, size in enumerate(sizes)]
+    return _apart_from(shapes, node.inputs[0], node.inputs[-1])
 
 
 def _packed(shapes: SymbolicShapes, node: Node) -> PartlyKnown:

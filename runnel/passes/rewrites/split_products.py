@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from runnel.graph import dtypes
-from runnel.graph.registry import get_op_def
 from runnel.graph.shapes import TensorShape
-from runnel.passes.program.program import Node, Program, ValueInfo
+from runnel.passes.program.program import Node, Program, ValueInfo, made
 from runnel.passes.structure.structured import Loop, add_invariants, structure_of
 
 
@@ -55,10 +54,7 @@ class _Products:
         """Changes the loop's node; returns those that are now needed before it."""
         body = self._loop.body
         producers = body.producers()
-        users: dict[int, list[Node]] = {}
-        for node in body.nodes:
-            for value in node.inputs:
-                users.setdefault(value, []).append(node)
+        users = body.takers()
         for value in body.fetches:
             users.setdefault(value, []).append(self._node)
         for node in body.nodes:
@@ -70,7 +66,7 @@ class _Products:
                 elif not self._loop.swap_memory:
                     self._hoist(node, producers)
         if self._replaced:
-            nodes = [made for n in body.nodes for made in self._replaced.get(n, [n])]
+            nodes = [new for n in body.nodes for new in self._replaced.get(n, [n])]
             add_invariants(self._program, self._node, self._given, nodes)
         return self._before
 
@@ -88,7 +84,7 @@ class _Products:
         begin, extent = (self._vector(m.attrs["value"].tolist()) for m in makers if m is not None)
         inputs = (self._outside[whole], begin, extent)
         attrs = {"T": part.attrs["T"], "Index": dtypes.int32}
-        self._before.append(self._make("Slice", inputs, part.outputs, attrs, part))
+        self._before.append(made("Slice", part.op, inputs, part.outputs, attrs))
         self._given.append(part.outputs[0])
         self._replaced[part] = []
 
@@ -119,8 +115,8 @@ class _Products:
         ):
             if is_used:
                 rows = self._rows_of(w, int(start), int(size))
-                made = Node(product.op, product.op_def, (a, rows), (value,), (), product.attrs)
-                parts.append(made)
+                part = Node(product.op, product.op_def, (a, rows), (value,), (), product.attrs)
+                parts.append(part)
         self._replaced[product] = []
         self._replaced[split] = parts
 
@@ -154,17 +150,11 @@ class _Products:
         of_x, of_h = (self._value(info.dtype, info.dims) for _ in range(2))
         attrs = {"dtype": info.dtype}
         inputs = (ahead[0], read.inputs[1], ahead[1])
+        op, rows = product.op, self._rows_of(w, first, second)
         self._replaced[product] = [
-            self._make("TensorArrayReadV3", inputs, (of_x,), attrs, product),
-            Node(
-                product.op,
-                product.op_def,
-                (h, self._rows_of(w, first, second)),
-                (of_h,),
-                (),
-                product.attrs,
-            ),
-            self._make("AddV2", (of_x, of_h), product.outputs, {"T": info.dtype}, product),
+            made("TensorArrayReadV3", op, inputs, (of_x,), attrs),
+            Node(op, product.op_def, (h, rows), (of_h,), (), product.attrs),
+            made("AddV2", op, (of_x, of_h), product.outputs, {"T": info.dtype}),
         ]
 
     def _columns(self, value: int) -> int | None:
@@ -175,9 +165,9 @@ class _Products:
         """The nodes that made and filled the array, if it was filled once, before the loop."""
         handle = self._outside.get(inside)
         touching = [n for n in self._program.nodes if handle in n.inputs]
-        made = next((n for n in self._program.nodes if handle in n.outputs), None)
+        maker = next((n for n in self._program.nodes if handle in n.outputs), None)
         before = touching[: touching.index(self._node)] if self._node in touching else []
-        if made is None or made.op_def.name != "TensorArrayV3" or len(before) != 1:
+        if maker is None or maker.op_def.name != "TensorArrayV3" or len(before) != 1:
             return None
         if any(
             n.op_def.name == "TensorArrayWriteV3" and n.inputs[0] == inside
@@ -187,18 +177,18 @@ class _Products:
         if before[0].op_def.name != "TensorArrayScatterV3" or before[0].control:
             return None
         dims = self._infos[before[0].inputs[2]].dims
-        return (made, before[0]) if dims is not None and len(dims) == 3 else None
+        return (maker, before[0]) if dims is not None and len(dims) == 3 else None
 
     def _ahead(self, array: Node, scatter: Node, rows: int, product: Node) -> tuple[int, int]:
         """An array with the product of each element with ``rows``; its handle and flow."""
         _, indices, x, _ = scatter.inputs
-        info = self._infos[product.outputs[0]]
+        info, op = self._infos[product.outputs[0]], product.op
         dims = self._infos[x].dims
         assert dims is not None
         whole = (*dims[:2], info.dims[1] if info.dims is not None else None)
         products = self._value(info.dtype, whole)
         attrs: dict[str, Any] = {"T": info.dtype}
-        self._before.append(self._make("BatchMatMulV2", (x, rows), (products,), attrs, product))
+        self._before.append(made("BatchMatMulV2", op, (x, rows), (products,), attrs))
         handle, flow = self._value(dtypes.resource, (2,)), self._value(dtypes.float32, ())
         filled = self._value(dtypes.float32, ())
         attrs = {
@@ -207,13 +197,9 @@ class _Products:
             "clear_after_read": False,
             "identical_element_shapes": True,
         }
-        self._before.append(
-            self._make("TensorArrayV3", array.inputs, (handle, flow), attrs, product)
-        )
-        inputs = (handle, indices, products, flow)
-        self._before.append(
-            self._make("TensorArrayScatterV3", inputs, (filled,), {"T": info.dtype}, product)
-        )
+        self._before.append(made("TensorArrayV3", op, array.inputs, (handle, flow), attrs))
+        inputs, attrs = (handle, indices, products, flow), {"T": info.dtype}
+        self._before.append(made("TensorArrayScatterV3", op, inputs, (filled,), attrs))
         self._given += [handle, filled]
         return handle, filled
 
@@ -221,13 +207,6 @@ class _Products:
 
     def _value(self, dtype: Any, dims: Any) -> int:
         return self._program.new_value(ValueInfo(dtype, dims))
-
-    @staticmethod
-    def _make(
-        kind: str, inputs: tuple[int, ...], outputs: tuple[int, ...], attrs: Any, of: Node
-    ) -> Node:
-        op_def = get_op_def(kind)
-        return Node(of.op, op_def, inputs, outputs, (), {**op_def.defaults, **attrs})
 
     def _rows(self, w: int, start: int, size: int) -> int:
         """Some rows of the weights, outside the loop."""
@@ -237,7 +216,7 @@ class _Products:
         rows = self._value(info.dtype, (size, columns))
         attrs = {"T": info.dtype, "Index": dtypes.int32}
         inputs = (self._outside[w], begin, extent)
-        self._before.append(self._make("Slice", inputs, (rows,), attrs, self._node))
+        self._before.append(made("Slice", self._node.op, inputs, (rows,), attrs))
         return rows
 
     def _rows_of(self, w: int, start: int, size: int) -> int:
@@ -246,12 +225,8 @@ class _Products:
         return rows
 
     def _vector(self, numbers: list[int]) -> int:
-        array = np.array(numbers, np.int32)
-        array.flags.writeable = False
-        value = self._value(dtypes.int32, (len(numbers),))
-        attrs = {"value": array, "dtype": dtypes.int32}
-        self._before.append(Node(self._node.op, get_op_def("Const"), (), (value,), (), attrs))
-        return value
+        self._before.append(self._program.constant(self._node.op, np.array(numbers, np.int32)))
+        return self._before[-1].outputs[0]
 
 
 def _const(node: Node) -> bool:

@@ -18,7 +18,7 @@ from runnel.graph.dtypes import resource
 from runnel.graph.registry import get_op_def
 from runnel.graph.shapes import Dims, is_fully_defined
 from runnel.ops.control_flow import ENTERS, EXITS, MERGES, NEXT_ITERATIONS, SWITCHES
-from runnel.passes.program.program import Node, Program, ValueInfo
+from runnel.passes.program.program import Node, Program, Replacements, ValueInfo
 from runnel.passes.program.variable_reads import is_variable_read
 
 Rule = Callable[["Rewriter", Node], "int | None"]
@@ -57,9 +57,8 @@ class Rewriter:
         self._program = program
         self.infos = program.infos
         self._producer: dict[int, Node] = {}
-        self._replaced: dict[int, int] = {}
+        self._replaced = Replacements()
         self._nodes: list[Node] = []
-        self._moved: dict[Node, Node] = {}
         self._current: Node | None = None
         # Where reads have not been made explicit, these stand for variables.
         self._variables = {v for n in program.nodes if is_variable_read(n) for v in n.outputs}
@@ -73,7 +72,7 @@ class Rewriter:
         program = self._program
         awaited = {control for node in program.nodes for control in node.control}
         for original in program.nodes:
-            node = self._with_replaced_inputs(original)
+            node = self._replaced.applied(original)
             self._current = node
             replacement = None
             made_before = len(self.infos)
@@ -87,26 +86,12 @@ class Rewriter:
             if self._dynamic and replacement is not None and replacement < made_before:
                 replacement = self.emit("Identity", replacement, dims=self.dims(node.outputs[0]))
             if replacement is not None and replacement != node.outputs[0]:
-                self._replaced[node.outputs[0]] = replacement
+                self._replaced.values[node.outputs[0]] = replacement
                 if self._dynamic and original not in awaited:
                     continue  # nobody removes dead code there
             # A replaced node stays for those who await it; dead code removal decides.
             self._append(node)
-        fetches = tuple(self._replaced.get(v, v) for v in program.fetches)
-        return Program(self._nodes, program.feeds, fetches, self.infos)
-
-    def _with_replaced_inputs(self, node: Node) -> Node:
-        replaced = self._replaced
-        if replaced and (
-            not replaced.keys().isdisjoint(node.inputs)
-            or any(c in self._moved for c in node.control)
-        ):
-            inputs = tuple([replaced.get(v, v) for v in node.inputs])
-            control = tuple([self._moved.get(c, c) for c in node.control])
-            new = Node(node.op, node.op_def, inputs, node.outputs, control, node.attrs)
-            self._moved[node] = new
-            return new
-        return node
+        return self._replaced.program(program, self._nodes)
 
     def _touches_state(self, node: Node) -> bool:
         if self._variables and not self._variables.isdisjoint(node.inputs):

@@ -18,12 +18,16 @@ from dataclasses import replace
 from typing import Any
 
 from runnel.graph import dtypes
-from runnel.graph.registry import get_op_def
 from runnel.graph.shapes import Dims, TensorShape
-from runnel.passes.program.program import Node, Program, ValueInfo
+from runnel.passes.program.program import Node, Program, Replacements, ValueInfo, made
 from runnel.passes.rewrites.dead_code import without
 from runnel.passes.structure.counters import counters_of
-from runnel.passes.structure.structured import Loop, structure_of, structured_node
+from runnel.passes.structure.structured import (
+    Loop,
+    add_invariants,
+    structure_of,
+    structured_node,
+)
 
 _RESOURCE, _FLOAT = dtypes.resource, dtypes.float32
 
@@ -33,24 +37,20 @@ def sum_after_loops(program: Program) -> Program:
     if not any(isinstance(structure_of(node), Loop) for node in program.nodes):
         return program
     nodes: list[Node] = []
-    moved: dict[Node, Node] = {}
-    for node in program.nodes:
-        found = structure_of(node)
+    replaced = Replacements()
+    for original in program.nodes:
+        node, found = replaced.applied(original), structure_of(original)
         new = None
         if isinstance(found, Loop) and not found.swap_memory:
             new = _Sums(program, node, found).run()
         if new is None:
-            new = [node]
-            if any(control in moved for control in node.control):
-                control = tuple(moved.get(c, c) for c in node.control)
-                new = [Node(node.op, node.op_def, node.inputs, node.outputs, control, node.attrs)]
-                moved[node] = new[0]
-        else:
-            loop = next(made for made in new if structure_of(made) is not None)
-            loop.control = tuple(moved.get(c, c) for c in node.control)
-            moved[node] = loop
+            nodes.append(node)
+            continue
+        loop = next(one for one in new if structure_of(one) is not None)
+        loop.control = node.control
+        replaced.nodes[original] = loop
         nodes += new
-    return Program(nodes, program.feeds, program.fetches, program.infos)
+    return replaced.program(program, nodes)
 
 
 class _Sums:
@@ -107,7 +107,9 @@ class _Sums:
             for place, exit_position in enumerate(loop.exits):
                 if exit_position == position:
                     self._after.append(
-                        self._make("AddV2", (first, total), outputs[place], {"T": addition.dtype})
+                        self._make(
+                            "AddV2", (first, total), (outputs[place],), {"T": addition.dtype}
+                        )
                     )
             fetches[position] = variable
             removed.update({addition, term})
@@ -168,10 +170,8 @@ class _Sums:
 
     # Building -------------------------------------------------------------------------------
 
-    def _make(self, kind: str, inputs: tuple[int, ...], output: Any, attrs: dict[str, Any]) -> Node:
-        op_def = get_op_def(kind)
-        outputs = output if isinstance(output, tuple) else (output,)
-        return Node(self._node.op, op_def, inputs, outputs, (), {**op_def.defaults, **attrs})
+    def _make(self, kind: str, inputs: tuple[int, ...], outputs: Any, attrs: Any) -> Node:
+        return made(kind, self._node.op, inputs, outputs, attrs)
 
     def _value(self, dtype: Any, dims: Dims) -> int:
         return self._program.new_value(ValueInfo(dtype, dims))
@@ -189,7 +189,7 @@ class _Sums:
         self._new_inputs += [handle, flow]
         written = self._value(_FLOAT, ())
         inputs = (handle, self._index, value, flow)
-        self._body.append(self._make("TensorArrayWriteV3", inputs, written, {"T": info.dtype}))
+        self._body.append(self._make("TensorArrayWriteV3", inputs, (written,), {"T": info.dtype}))
         self._kept[value] = handle, flow
         return handle, flow
 
@@ -205,13 +205,13 @@ class _Sums:
                 place = len(self._loop.variables) + self._loop.invariants.index(pop.inputs[0])
                 outside = self._node.inputs[place]
                 attrs = {"elem_type": info.dtype, "element_shape_except0": TensorShape(columns)}
-                made = self._make("_StackPopJoined", (outside, self._count), joined, attrs)
-                self._after.append(made)
+                inputs = outside, self._count
+                self._after.append(self._make("_StackPopJoined", inputs, (joined,), attrs))
                 return joined
-            lengths = self._value(dtypes.int64, (None,))
+            outputs = joined, self._value(dtypes.int64, (None,))
             attrs = {"dtype": info.dtype, "element_shape_except0": TensorShape(columns)}
-            made = self._make("TensorArrayConcatV3", self._keep(value), (joined, lengths), attrs)
-            self._after.append(made)
+            kept = self._keep(value)
+            self._after.append(self._make("TensorArrayConcatV3", kept, outputs, attrs))
         return self._joined[value]
 
     def _total(self, term: Node) -> int:
@@ -223,30 +223,15 @@ class _Sums:
 
     def _rebuilt(self, fetches: list[int], removed: set[Node]) -> list[Node]:
         loop, node, program = self._loop, self._node, self._program
-        invariants = (*loop.invariants, *self._new_inputs)
-        feeds = list(loop.body.feeds.values())
-        count = len(loop.variables) + len(loop.invariants)
-        inner = [*feeds[:count], *self._new_inputs, *feeds[count:]]
-        nodes = without(loop.body.nodes, removed)
-        body = Program([*nodes, *self._body], dict(enumerate(inner)), tuple(fetches), program.infos)
-        given = [*loop.condition.feeds.values(), *self._new_inputs]
-        condition = replace(loop.condition, feeds=dict(enumerate(given)))
-        gone = {made.outputs[0] for made in self._after}
+        nodes = [*without(loop.body.nodes, removed), *self._body]
+        body = replace(loop.body, nodes=nodes, fetches=tuple(fetches))
+        gone = {one.outputs[0] for one in self._after}
         kept = [i for i, value in enumerate(node.outputs) if value not in gone]
-        structure = replace(
-            loop,
-            invariants=invariants,
-            condition=condition,
-            body=body,
-            exits=tuple(loop.exits[i] for i in kept),
-        )
-        inputs = (*node.inputs, *self._new_inputs)
+        structure = replace(loop, body=body, exits=tuple(loop.exits[i] for i in kept))
         outputs = tuple(node.outputs[i] for i in kept)
-        made = structured_node(node.op, structure, inputs, outputs, program)
+        new = structured_node(node.op, structure, node.inputs, outputs, program)
+        add_invariants(program, new, self._new_inputs, nodes)
         for after in self._after:
             # No value says that what was kept is there: the loop may wait for another task.
-            after.control = (made,)
-        return [*self._before, made, *self._after]
-
-
-__all__ = ["sum_after_loops"]
+            after.control = (new,)
+        return [*self._before, new, *self._after]

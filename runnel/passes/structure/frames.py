@@ -11,12 +11,15 @@ makes a loop push its values), begins just before that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TypeVar
 
 from runnel.graph.errors import InvalidArgumentError
-from runnel.graph.operation import Operation
 from runnel.ops.control_flow import ENTERS, EXITS, MERGES, NEXT_ITERATIONS
 from runnel.passes.program.program import Node, Program
+
+T = TypeVar("T")
 
 
 class Frame:
@@ -84,7 +87,7 @@ class Frames:
                 child.enters.append(node)
             members[self.runs_in[node]].append(node)
         for frame, items in members.items():
-            frame.items = self._in_order(frame, items)
+            frame.items = each_after_its_needs(items, partial(self._needs, frame))
             for rank, item in enumerate(frame.items):
                 if isinstance(item, Frame):
                     item.rank = rank
@@ -145,27 +148,6 @@ class Frames:
                     (producer, self.leads_to[producer]),
                 )
 
-    # Order ----------------------------------------------------------------------------------
-
-    def _in_order(self, frame: Frame, items: Iterable[Node | Frame]) -> list[Node | Frame]:
-        """``items`` as given, but each after those that it needs."""
-        ordered: dict[Node | Frame, None] = {}
-        for start in items:
-            stack: list[tuple[Node | Frame, bool]] = [(start, False)]
-            open_items: set[Node | Frame] = set()
-            while stack:
-                item, needs_are_there = stack.pop()
-                if item in ordered:
-                    continue
-                if needs_are_there:
-                    ordered[item] = None
-                elif item not in open_items:
-                    open_items.add(item)
-                    stack.append((item, True))
-                    needs = self._needs(frame, item)
-                    stack += [(n, False) for n in reversed(needs) if n not in ordered]
-        return list(ordered)
-
     def _needs(self, frame: Frame, item: Node | Frame) -> list[Node | Frame]:
         if isinstance(item, Frame):
             return list(item.enters)
@@ -177,6 +159,34 @@ class Frames:
             elif runs_in.parent is frame:
                 found.append(runs_in)  # an Exit: when its loop has run
         return found
+
+
+def each_after_its_needs(
+    items: Iterable[T],
+    needs: Callable[[T], Sequence[T]],
+    meet_again: Callable[[T], object] = id,
+) -> list[T]:
+    """``items`` as given, but each after those that it needs.
+
+    ``meet_again`` is told of an item that waits for itself; unless it raises, that comes last.
+    """
+    ordered: dict[T, None] = {}
+    for start in items:
+        stack: list[tuple[T, bool]] = [(start, False)]
+        begun: set[T] = set()
+        while stack:
+            item, needs_are_there = stack.pop()
+            if item in ordered:
+                continue
+            if needs_are_there:
+                ordered[item] = None
+            elif item in begun:
+                meet_again(item)
+            else:
+                begun.add(item)
+                stack.append((item, True))
+                stack += [(n, False) for n in reversed(needs(item)) if n not in ordered]
+    return list(ordered)
 
 
 def _is_back_edge(producer: Node, consumer: Node) -> bool:
@@ -194,14 +204,4 @@ def _mixed(node: Node, one: tuple[Node, Frame], other: tuple[Node, Frame]) -> In
         f"{node.op.name!r} has inputs of different loops: {where(one)}, {where(other)}. A value "
         "comes into a loop through Enter and out of it through Exit (tf.while_loop does both for "
         "its loop variables)",
-    )
-
-
-def loop_of(frame: Frame, op: Operation) -> InvalidArgumentError:
-    """The error for fetching something inside a loop."""
-    return InvalidArgumentError(
-        None,
-        op,
-        f"{op.name!r} is inside the loop {frame.name!r} and has a value in each of its iterations; "
-        "make it a loop variable and fetch what the loop returns",
     )

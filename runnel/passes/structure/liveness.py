@@ -54,10 +54,7 @@ class Liveness:
         """The value that decides whether a regular frame goes on."""
         self.may_wait = {frames.runs_in[n] for n in program.nodes if n.op_def.blocking}
         """Frames with blocking operations."""
-        self._takers: dict[int, list[Node]] = {}
-        for node in program.nodes:
-            for value in node.inputs:
-                self._takers.setdefault(value, []).append(node)
+        self._takers = program.takers()
         self.merges: dict[Node, tuple[int, int, int]] = {}
         """For what ends a conditional: its predicate, its inputs when that is false and true."""
         self._order: dict[int, int] = {}

@@ -10,10 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from runnel.graph import dtypes
-from runnel.graph.operation import Operation
-from runnel.graph.registry import get_op_def
-from runnel.passes.program.program import Node, ValueInfo
 from runnel.passes.structure.raise_items import Item, NotWellFormed, Raising, effect_order, in_order
 from runnel.passes.structure.structured import Conditional
 
@@ -165,26 +161,10 @@ class _Predicate:
         programs = [raising.finish(parts[side], parameters, results[side]) for side in (0, 1)]
         structure = Conditional(parameters, programs[1], programs[0])
         rank = max(item.rank for item in (inside or merges))
-        return raising.absorb(
-            members,
-            self._named(merges, inside),
-            structure,
-            (self._predicate, *parameters),
-            tuple(outputs),
-            rank,
-        )
-
-    @staticmethod
-    def _named(merges: list[Item], inside: list[Item]) -> Operation:
-        return (merges or inside)[0].node.op
+        op, inputs = (merges or inside)[0].node.op, (self._predicate, *parameters)
+        return raising.absorb(members, op, structure, inputs, tuple(outputs), rank)
 
     def _index_constant(self, merge: Item, place: int) -> Item:
         """``place``, of an input of the Merge, as a constant of its branch."""
-        info = ValueInfo(dtypes.int32, ())
-        number = self._raising.program.new_value(info)
         index = np.array(place, np.int32)
-        index.flags.writeable = False
-        attrs = {"value": index, "dtype": dtypes.int32}
-        node = Node(merge.node.op, get_op_def("Const"), (), (number,), (), attrs)
-        item = Item(node, merge.rank)
-        return item
+        return Item(self._raising.program.constant(merge.node.op, index), merge.rank)

@@ -15,15 +15,14 @@ from dataclasses import dataclass, field
 
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.loop_edges import NEXT_ITERATIONS
-from runnel.graph.registry import get_op_def
 from runnel.ops.control_flow import CONTROL_FLOW, ENTERS, EXITS, MERGES, SWITCHES
 from runnel.ops.send_recv import MAY_BE_DEAD
-from runnel.passes.program.program import Node, Program
+from runnel.passes.program.program import Node, Program, made
 from runnel.passes.program.state_access import variable_name
 from runnel.passes.program.variable_reads import is_variable_read
 from runnel.passes.structure.branch_groups import BranchGroups
-from runnel.passes.structure.frames import Frame, Frames, loop_of
-from runnel.passes.structure.liveness import Liveness
+from runnel.passes.structure.frames import Frame, Frames
+from runnel.passes.structure.liveness import Conditions, Liveness
 from runnel.passes.structure.raise_conditionals import Merges, raise_conditionals
 from runnel.passes.structure.raise_dynamic import DynamicParts
 from runnel.passes.structure.raise_items import Item, NotWellFormed, Raising, Status
@@ -103,7 +102,7 @@ def _raised(
         if spans is not None and isinstance(structure, Conditional) and spans([node]):
             left.branches |= left.groups.holding(nested_nodes([node]))
             return None
-        nodes[item] = Node(node.op, node.op_def, item.inputs, node.outputs, control, node.attrs)
+        nodes[item] = node.taking(item.inputs, control)
     fetches = tuple(raising.seen_through(value) for value in program.fetches)
     return Program(list(nodes.values()), program.feeds, fetches, program.infos)
 
@@ -140,7 +139,13 @@ def _check_edges(program: Program, frames: Frames) -> None:
     for value in program.fetches:
         producer = producers.get(value)
         if producer is not None and frames.leads_to[producer] is not frames.outermost:
-            raise loop_of(frames.leads_to[producer], producer.op)
+            raise InvalidArgumentError(
+                None,
+                producer.op,
+                f"{producer.op.name!r} is inside the loop {frames.leads_to[producer].name!r} and "
+                "has a value in each of its iterations; make it a loop variable and fetch what the "
+                "loop returns",
+            )
 
 
 class _FrameRaiser:
@@ -275,6 +280,10 @@ class _FrameRaiser:
             raise NotWellFormed(
                 f"{node.op.name!r} takes values of branches that exclude each other"
             )
+        return self._branches(conditions)
+
+    def _branches(self, conditions: Conditions) -> Status:
+        """The branches that ``conditions`` stand for, those of this loop's own predicate first."""
         own = self._liveness.predicate.get(self._frame)
         return tuple(self._liveness.nested(conditions, own))
 
@@ -303,9 +312,7 @@ class _FrameRaiser:
     def _read_in_branch(self, node: Node, value: int, rank: int) -> None:
         """Where a Switch passes on the value of a variable, ``value``: a read in that branch."""
         if value in self._raising.used:
-            conditions = self._liveness.of_value(value)
-            own = self._liveness.predicate.get(self._frame)
-            read = self._read(node, rank, tuple(self._liveness.nested(conditions, own)))
+            read = self._read(node, rank, self._branches(self._liveness.of_value(value)))
             if read is not None:
                 self._raising.alias[value] = read
 
@@ -334,7 +341,7 @@ class _FrameRaiser:
     def _add_item(self, node: Node, rank: int) -> Item:
         if node.op_def.name == "ControlTrigger":
             # Runs also when what it waits for does not; here order says all that it says.
-            item = Item(Node(node.op, get_op_def("NoOp"), (), (), (), {}), rank)
+            item = Item(made("NoOp", node.op, (), (), {}), rank)
         else:
             item = Item(node, rank)
             item.inputs = tuple([self._raising.taken(value) for value in node.inputs])
@@ -393,8 +400,7 @@ class _FrameRaiser:
         awaited = [item for enter in child.enters for item in self._awaited(enter)]
         item = inner.as_loop(self._starts, rank)
         item.control = list(dict.fromkeys(awaited))
-        own = self._liveness.predicate.get(self._frame)
-        item.status = tuple(self._liveness.nested(conditions, own))
+        item.status = self._branches(conditions)
         self.items.append(item)
         for node in inner._exits:
             self._item_of[node] = item
@@ -459,10 +465,8 @@ class _FrameRaiser:
             variables.append(node.outputs[0])
             firsts.append(starts[entered[0]])
             nexts.append(following)
-        unused = set(self._starts_of(starts)) - {v for node in self._merges for v in node.inputs}
+        begins = {enter.outputs[0] for enter in self._frame.enters} & starts.keys()
+        unused = begins.difference(*(node.inputs for node in self._merges))
         if unused & raising.used:
             raise NotWellFormed(f"a value enters the frame {self._frame.name!r} once")
         return variables, firsts, nexts
-
-    def _starts_of(self, starts: dict[int, int]) -> list[int]:
-        return [enter.outputs[0] for enter in self._frame.enters if enter.outputs[0] in starts]

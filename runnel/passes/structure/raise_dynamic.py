@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from runnel.graph.registry import get_op_def
 from runnel.ops.control_flow import EXITS, MERGES, SWITCHES
-from runnel.passes.program.program import Node, Program, ValueInfo
+from runnel.passes.program.program import Node, Program, ValueInfo, made
 from runnel.passes.structure.frames import Frame, Frames
 from runnel.passes.structure.liveness import Conditions, Liveness
 from runnel.passes.structure.raise_items import Item, Raising, effect_order, in_order
@@ -241,8 +240,7 @@ class _RegionBuilder:
         self._append(node, inputs, tuple(control))
 
     def _append(self, node: Node, inputs: tuple[int, ...], control: tuple[Node, ...]) -> None:
-        copy = Node(node.op, node.op_def, inputs, node.outputs, control, node.attrs)
-        self._copies[node] = copy
+        copy = self._copies[node] = node.taking(inputs, control)
         self._nodes.append(copy)
 
     def _take(self, value: int) -> int:
@@ -296,9 +294,7 @@ class _RegionBuilder:
             info = self._infos[guarded]
             outputs = (self._new(info), self._new(info))
             attrs = {"T": info.dtype.base_dtype}
-            self._nodes.append(
-                Node(near.op, get_op_def("Switch"), (guarded, decides), outputs, (), attrs)
-            )
+            self._nodes.append(made("Switch", near.op, (guarded, decides), outputs, attrs))
             guarded = outputs[side]
         self._guards[value, conditions] = guarded
         return guarded
@@ -326,6 +322,6 @@ class _RegionBuilder:
             return [found for other in control.control for found in self._awaited(other, node)]
         info = self._infos[alive]
         attrs = {"T": info.dtype.base_dtype}
-        waits = Node(node.op, get_op_def("Identity"), (alive,), (self._new(info),), (), attrs)
+        waits = made("Identity", node.op, (alive,), (self._new(info),), attrs)
         self._nodes.append(waits)
         return [waits]

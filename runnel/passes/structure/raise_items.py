@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Operation
-from runnel.graph.registry import get_op_def
-from runnel.passes.program.program import Node, Program, ValueInfo
+from runnel.passes.program.program import Node, Program, ValueInfo, made
 from runnel.passes.program.variable_reads import explicit_reads
+from runnel.passes.structure.frames import each_after_its_needs
 from runnel.passes.structure.structured import Structure, structured_node
 
 Status = tuple[tuple[int, int], ...]
@@ -121,7 +121,7 @@ class Raising:
             return None
         dtype = given.base_dtype
         read = self.program.new_value(ValueInfo(dtype, self.program.infos[value].dims))
-        return Node(node.op, get_op_def("Identity"), (value,), (read,), (), {"T": dtype})
+        return made("Identity", node.op, (value,), (read,), {"T": dtype})
 
     # Programs -------------------------------------------------------------------------------
 
@@ -138,8 +138,7 @@ class Raising:
             control = tuple(
                 dict.fromkeys(nodes[c] for c in map(Item.present, item.control) if c in nodes)
             )
-            node = item.node
-            nodes[item] = Node(node.op, node.op_def, item.inputs, node.outputs, control, node.attrs)
+            nodes[item] = item.node.taking(item.inputs, control)
         feeds = dict(enumerate(parameters))
         ordered = [*handles.values(), *nodes.values()]
         program = Program(ordered, feeds, tuple(results), self.program.infos)
@@ -207,23 +206,13 @@ def in_order(items: Iterable[Item], after: dict[Item, list[Item]]) -> list[Item]
     wanted = sorted(items, key=lambda item: item.rank)
     producer = {value: item for item in wanted for value in item.outputs}
     members = set(wanted)
-    ordered: dict[Item, None] = {}
-    for start in wanted:
-        stack: list[tuple[Item, bool]] = [(start, False)]
-        open_items: set[Item] = set()
-        while stack:
-            item, ready = stack.pop()
-            if item in ordered:
-                continue
-            if ready:
-                ordered[item] = None
-                continue
-            if item in open_items:
-                raise NotWellFormed(f"{item.node.op.name!r} waits for itself")
-            open_items.add(item)
-            stack.append((item, True))
-            needs = [producer[v] for v in item.needs() if v in producer]
-            awaited = (*item.control, *after.get(item, ()))
-            needs += [c for c in map(Item.present, awaited) if c in members]
-            stack += [(n, False) for n in reversed(needs) if n not in ordered and n is not item]
-    return list(ordered)
+
+    def needs(item: Item) -> list[Item]:
+        awaited = map(Item.present, (*item.control, *after.get(item, ())))
+        found = [producer[v] for v in item.needs() if v in producer]
+        return [n for n in (*found, *(c for c in awaited if c in members)) if n is not item]
+
+    def refuse(item: Item) -> None:
+        raise NotWellFormed(f"{item.node.op.name!r} waits for itself")
+
+    return each_after_its_needs(wanted, needs, refuse)

@@ -18,10 +18,9 @@ from typing import Any
 
 from runnel.graph.operation import Operation
 from runnel.graph.registry import OpDef
-from runnel.graph.shapes import is_fully_defined
 from runnel.passes.program.program import Node, Program, is_constant
 from runnel.passes.program.reached_state import ReachedState
-from runnel.passes.program.state_access import StateAccess, requires_shape
+from runnel.passes.program.state_access import StateAccess, keeps_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,13 +273,7 @@ def _touched(structure: Structure) -> Touched:
             writes.update(dict.fromkeys(access.writes(node)))
             if node.op_def.random is not None:
                 random[node.op] = None
-            if node.op_def.overwrites and not _keeps_shape(node, access):
-                reshaped.update(dict.fromkeys(access.writes(node)))
+            if node.op_def.overwrites:
+                written = access.writes(node)
+                reshaped.update((v, None) for v in written if not keeps_shape(node, v))
     return Touched(tuple(reads), tuple(writes), tuple(random), tuple(reshaped))
-
-
-def _keeps_shape(node: Node, access: StateAccess) -> bool:
-    """True when what ``node`` assigns must have the shape that the variable declares."""
-    return requires_shape(node) and all(
-        is_fully_defined(variable.attrs["shape"]._dims) for variable in access.writes(node)
-    )

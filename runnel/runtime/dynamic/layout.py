@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from runnel.graph import errors
 from runnel.graph.operation import Operation
 from runnel.graph.registry import INTERPRETED
 from runnel.ops.control_flow import ENTERS, EXITS, MERGES, NEXT_ITERATIONS, SWITCHES
@@ -21,7 +20,7 @@ from runnel.passes.program.kernel_call import bind, bind_blocking, fail_now, sel
 from runnel.passes.program.program import Node, Program, ValueInfo, is_constant
 from runnel.passes.program.reached_state import ReachedState
 from runnel.passes.program.variable_reads import is_variable_read
-from runnel.passes.structure.frames import Frame, Frames, loop_of
+from runnel.passes.structure.frames import Frame, Frames
 from runnel.runtime.interpret import verification
 from runnel.runtime.interpret.stretch import Stretch
 
@@ -170,7 +169,7 @@ class StepLayout:
             for task in all_tasks
             for position, value in enumerate(task.results)
         }
-        self._connect(program, frames, all_tasks)
+        self._connect(all_tasks)
         if any(node.op_def.blocking for node in program.nodes):
             self._keep_order(ReachedState(program))
         self.on_device = self._find_on_device(all_tasks)
@@ -180,7 +179,7 @@ class StepLayout:
             for task in self.root.tasks
             if isinstance(task, Task) and self.root.pending[task.rank] == 0
         ]
-        self.fetches = self._add_fetches(program, frames)
+        self.fetches = self._add_fetches(program)
 
     # Tasks ----------------------------------------------------------------------------------
 
@@ -235,25 +234,16 @@ class StepLayout:
 
     # Edges ----------------------------------------------------------------------------------
 
-    def _connect(self, program: Program, frames: Frames, tasks: list[Task]) -> None:
+    def _connect(self, tasks: list[Task]) -> None:
         nodes_of: dict[Task, list[Node]] = {}
         for node, task in self.tasks.items():
             nodes_of.setdefault(task, []).append(node)
         for task in tasks:
-            inside = frames.runs_in[nodes_of[task][0]]
             for index, value in enumerate(task.inputs):
                 slot = task.first + index
                 made = self._made_by.get(value)
                 if made is None:
                     plain, merges = self.feeds[value], self.fed_merges[value]
-                    if inside is not frames.outermost:
-                        raise errors.InvalidArgumentError(
-                            None,
-                            task.node.op,
-                            f"Input {index} of {task.node.op.name!r} is fed, but "
-                            f"{task.node.op.name!r} is inside a loop; feed a tensor outside the "
-                            "loop",
-                        )
                 else:
                     producer, output = made
                     plain, merges = producer.outputs[output], producer.merges[output]
@@ -332,10 +322,9 @@ class StepLayout:
             task.takes_numpy = task.kind in (PLAIN, BLOCKING) and not found.isdisjoint(task.inputs)
         return found
 
-    def _add_fetches(self, program: Program, frames: Frames) -> list[tuple[int, int]]:
+    def _add_fetches(self, program: Program) -> list[tuple[int, int]]:
         """A slot for each fetch, as an input of a node that never runs; (slot, value number)."""
         root = self.root
-        producers = program.producers()
         rank = len(root.pending)
         found: dict[int, int] = {}
         for value in program.fetches:
@@ -343,13 +332,10 @@ class StepLayout:
                 continue
             slot = found[value] = root.size
             root.size += 1
-            producer = producers.get(value)
-            if producer is None:
+            if value in self._made_by:
+                task, output = self._made_by[value]
+                task.outputs[output].append((slot, rank))
+            else:
                 self.feeds[value].append((slot, rank))
-                continue
-            if frames.leads_to[producer] is not frames.outermost:
-                raise loop_of(frames.leads_to[producer], producer.op)
-            task, output = self._made_by[value]
-            task.outputs[output].append((slot, rank))
         root.pending.append(len(found) + 1)
         return [(found[value], value) for value in program.fetches]

@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from runnel.graph.operation import Operation
-from runnel.graph.shapes import is_fully_defined
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.reached_state import ReachedState
-from runnel.passes.program.state_access import requires_shape
+from runnel.passes.program.state_access import keeps_shape, requires_shape
 from runnel.runtime.interpret.code import require_assignable
 from runnel.runtime.interpret.interpreter import missing_variable, uninitialized
 from runnel.runtime.state.cell import Cell, WriterLocks, as_numpy, store_all
@@ -76,14 +75,9 @@ def _written(program: Program) -> dict[Operation, bool]:
     for node in program.nodes:
         for position in (*node.op_def.updates, *node.op_def.overwrites):
             for variable in reaches.get(node.inputs[position], ()):
-                keeps = position in node.op_def.updates or _keeps_shape(node, variable)
+                keeps = position in node.op_def.updates or keeps_shape(node, variable)
                 written[variable] = written.get(variable, True) and keeps
     return written
-
-
-def _keeps_shape(node: Node, variable: Operation) -> bool:
-    declared = variable.attrs["shape"]._dims
-    return is_fully_defined(declared) and requires_shape(node)
 
 
 class RegionState:

@@ -59,7 +59,7 @@ def cut_around(
     copies: dict[Node, Node] = {}
     for old in segment.nodes:
         control = tuple([copies[c] for c in old.control if c in copies])
-        copies[old] = Node(old.op, old.op_def, old.inputs, old.outputs, control, old.attrs)
+        copies[old] = old.taking(old.inputs, control)
     feeds = {value: value for value in segment.inputs}
     part = Program(list(copies.values()), feeds, segment.outputs, program.infos)
     around = copy(access)
