@@ -6,6 +6,7 @@ them before anything can tell the steps that they run to stop.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -13,6 +14,13 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 _IDLE_SECONDS = 30.0
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class Threads:

@@ -19,6 +19,7 @@ from runnel.launch.reserved_ports import ReservedPorts
 from runnel.launch.task_layout import LaunchedTask, TaskLayout, shared_threads
 from runnel.launch.task_process import TaskProcess
 from runnel.launch.task_program import TaskProgram, thread_variables, token_variable
+from runnel.threads import usable_cores
 
 _JOIN_SECONDS = 5.0
 
@@ -65,7 +66,7 @@ class LocalJob(LaunchedJob):
         ):
             self._folder = Path(folder)
             self._cluster = self.layout.cluster([f"localhost:{port}" for port in ports.numbers])
-            threads = threads or shared_threads(_cores(), len(self.tasks))
+            threads = threads or shared_threads(usable_cores(), len(self.tasks))
             self._environment = {
                 **os.environ,
                 **thread_variables(os.environ, threads),
@@ -129,9 +130,3 @@ class LocalJob(LaunchedJob):
             process.signal(signal.SIGKILL)
         for process in running:
             process.join(_JOIN_SECONDS)
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

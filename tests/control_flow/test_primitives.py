@@ -15,7 +15,7 @@ from runnel.ops.control_flow import (
     next_iteration,
     switch,
 )
-from runnel.runtime.schedule.region_unit import RegionUnit
+from runnel.runtime.schedule.unit import RegionUnit
 
 
 @pytest.fixture(autouse=True)

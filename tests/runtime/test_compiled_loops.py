@@ -8,7 +8,7 @@ import pytest
 
 import runnel as tf
 from runnel.runtime.compile import compiler, loop_trace
-from runnel.runtime.schedule.region_unit import RegionUnit
+from runnel.runtime.schedule.unit import RegionUnit
 from tests.both_tiers import COMPILED, run_both, session
 
 

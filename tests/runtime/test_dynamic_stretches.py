@@ -11,7 +11,7 @@ import pytest
 
 import runnel as tf
 from runnel.runtime.compile import compiler
-from runnel.runtime.schedule.region_unit import RegionUnit
+from runnel.runtime.schedule.unit import RegionUnit
 from tests.both_tiers import COMPILED, INTERPRETED, await_compilations
 
 W = (np.random.RandomState(0).randn(8, 8) * 0.3).astype(np.float32)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.runtime.schedule.region_unit import RegionUnit
+from runnel.runtime.schedule.unit import RegionUnit
 from tests.both_tiers import COMPILED, INTERPRETED, session
 
 TELLING = np.float32(1 + 2**-10)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 from typing import Any
 
 import numpy as np
 
 from runnel.native import onednn
 from runnel.ops.convolution.sliding_window import Array, SlidingWindow
+from runnel.threads import usable_cores
 
 FORWARD, FILTER_GRADIENT, INPUT_GRADIENT = range(3)
 
@@ -34,7 +34,7 @@ def takes(
     A batch is split among the threads, one for each core: it has to have more than half as many
     examples as there are cores.
     """
-    threads = _threads()
+    threads = usable_cores()  # of XLA's pool
     if np.dtype(dtype) != np.float32 or 2 * batch <= threads:
         return False
     return _has_kernel(direction, window, batch, channels, filters, groups, threads)
@@ -108,10 +108,3 @@ def _call(
         onednn.CONVOLUTIONS[direction], jax.ShapeDtypeStruct(shape, np.dtype(np.float32))
     )
     return call(a, b, **{name: np.asarray(n, np.int64) for name, n in numbers.items()})
-
-
-def _threads() -> int:
-    """The threads of XLA's pool: one for each core that the process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

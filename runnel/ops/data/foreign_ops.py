@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from runnel.ops.data.dataset_ops import METADATA, TYPES, dataset_op, number, pipeline_of
-from runnel.ops.data.function_ops import bound_function, cores, most_parallel
+from runnel.ops.data.function_ops import bound_function, most_parallel
 from runnel.pipelines.batching import Batch
 from runnel.pipelines.flattening import Interleave
 from runnel.pipelines.mapping import ParallelMap
 from runnel.pipelines.sources import scalar
+from runnel.threads import usable_cores
 
 _INPUT = "input_dataset: variant"
 _CAPTURES = "Targuments: list(type) >= 0"
@@ -82,7 +83,7 @@ def _interleaved(waiter, operation, f, source, captured, turns, calls, determini
     function = bound_function(waiter, operation, f, captured)
     cycle, block = most_parallel(number(turns[0])), number(turns[1])
     chosen = number(calls)
-    chosen = min(cores(), cycle) if chosen < 0 else min(chosen, cycle)
+    chosen = min(usable_cores(), cycle) if chosen < 0 else min(chosen, cycle)
     sloppy = _is_sloppy(deterministic)
     made = Interleave(pipeline_of(source), function, cycle, block, (chosen, block), sloppy)
     return (scalar(made),)

@@ -6,7 +6,6 @@ names it; what it takes from outside of itself are inputs of the operation (``ot
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from runnel.pipelines.flattening import FlatMap, Interleave
 from runnel.pipelines.mapping import Filter, Map, ParallelMap, reduced
 from runnel.pipelines.pipeline import Element, Function, Pipeline, PipelineRun
 from runnel.pipelines.sources import Generated, scalar
+from runnel.threads import usable_cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ def _(xp, source, captured, cycle, block, calls, *, waiter, operation, f, sloppy
     function = bound_function(waiter, operation, f, captured)
     turns = (most_parallel(number(cycle)), number(block))
     # What is left to us is no more than can be open.
-    chosen = number(calls) if number(calls) != _AUTOTUNE else min(cores(), turns[0])
+    chosen = number(calls) if number(calls) != _AUTOTUNE else min(usable_cores(), turns[0])
     if chosen > turns[0]:
         raise InvalidArgumentError(
             None, None, "num_parallel_calls must less than or equal to cycle_length."
@@ -288,14 +288,7 @@ def _(xp, source, captured, cycle, block, sloppy, buffered, opened, *, waiter, o
 
 def most_parallel(calls: int) -> int:
     """How many there are at the same time: as asked, or as many as there are cores."""
-    return cores() if calls == _AUTOTUNE else calls
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return usable_cores() if calls == _AUTOTUNE else calls
 
 
 @filter_op.kernel

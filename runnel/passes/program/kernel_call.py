@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from runnel.graph.errors import UnimplementedError
-from runnel.graph.registry import Kernel, keyword_only
+from runnel.graph.registry import INTERPRETED, Kernel, keyword_only
 from runnel.passes.program.program import Node
 
 
@@ -74,6 +74,11 @@ def bind(
     return _named_by(function, xp) or partial(function, xp, **named)
 
 
+def interpreted(node: Node, device: str) -> Callable[..., Any]:
+    """The interpreter's kernel of ``node`` as a function of its flat inputs."""
+    return bind(select(node, device, INTERPRETED), node, np, fail_now)
+
+
 _CALLS = {
     2: (lambda xp, x: xp.f(x)).__code__.co_code,
     3: (lambda xp, x, y: xp.f(x, y)).__code__.co_code,
@@ -100,8 +105,9 @@ def _places(node: Node) -> list[Any]:
     return places
 
 
-def bind_blocking(kernel: Kernel, node: Node) -> Callable[..., Any]:
+def blocking(node: Node) -> Callable[..., Any]:
     """The kernel of a blocking op as a function of its waiter and the node's flat inputs."""
+    kernel = select(node, "CPU", INTERPRETED)
     names = [name for name in kernel.parameters if name != "waiter"]
     known: dict[str, Any] = {"check": fail_now, "platform": "cpu", "operation": node.op}
     named = {name: known[name] if name in known else node.attrs[name] for name in names}

@@ -26,6 +26,7 @@ from runnel.runtime.compile.buffers import (
     to_device,
     to_host,
 )
+from runnel.runtime.compile.rows import is_known
 
 EMPTY, WRITTEN, CLEARED = 0, 1, 2
 """The marks of a TensorArray's elements."""
@@ -60,7 +61,7 @@ def _push(effects: Effects, node: Node, values: list[Any], check: Check) -> Any:
     content = effects.contents[handle]
     if handle.limit is not None and content.bound >= handle.limit:
         check(content.count < handle.limit, _unexplained)
-    if isinstance(value, np.ndarray | np.generic) and content.buffer is None:
+    if is_known(value) and content.buffer is None:
         if content.known is None and content.bound == 0:
             content = content.knowing(np.asarray(value))
         if content.known is not None and np.array_equal(content.known, value):
@@ -216,7 +217,7 @@ def _mark(
     from jax import lax
 
     content = effects.contents[handle]
-    if content.has_known_marks and isinstance(index, np.ndarray | np.generic):
+    if content.has_known_marks and is_known(index):
         if 0 <= int(index) < len(content.marks):  # or the index has been found wrong
             _mark_all(effects, handle, index.reshape(1), allows, after, check)
         return

@@ -99,7 +99,7 @@ def _compiled(program: SegmentProgram, key: str | None, placed: dict[str, Any]) 
     executable, code = program.executable, program.code
     jitted = jax.jit(program.function(), **program.donation, **placed)
     traced = jitted.trace(*program.avals)
-    require_all_addressable(traced.jaxpr, [i.node for i in code.instructions])
+    require_all_addressable(traced.jaxpr.jaxpr, [i.node for i in code.instructions])
     made = executable_cache.made(traced.lower())  # which JAX remembers for the call
     _finish(executable, jitted, made.compiled, traced.lower)
     if key is not None:

@@ -34,6 +34,7 @@ import jax
 from runnel.runtime.compile.entry_store import EntryStore, executables
 from runnel.runtime.compile.source_checksum import packages_named, version_of
 from runnel.runtime.state import at_exit
+from runnel.threads import usable_cores
 
 _FORM = "1"
 """Another where the meaning of an entry changes."""
@@ -155,20 +156,40 @@ def _count(what: str) -> None:
         counts[what] += 1
 
 
-class _KeepingClient:
-    """XLA's client, except that it looks into ``store`` for the program ``text`` first."""
+class _Client:
+    """XLA's client, in the place of which a subclass is asked to compile."""
 
-    def __init__(self, client: Any, store: EntryStore, text: str) -> None:
+    def __init__(self, client: Any, store: EntryStore) -> None:
         self._client = client
         self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def _read(self, name: str, devices: Any, options: Any, others: Mapping[str, Any]) -> Any:
+        """The executable that is kept as ``name``; None where there is none that XLA can read."""
+        try:
+            content = self._store.read(name)
+            if content is not None:
+                logger.debug("The executable %s is loaded: it was compiled before", name)
+                found = self._client.deserialize_executable(content, devices, options, **others)
+                _count("loaded")
+                return found
+        except Exception as error:  # noqa: BLE001 (whatever it is, compiling helps)
+            logger.info("An executable that was kept cannot be loaded: %s", error)
+        return None
+
+
+class _KeepingClient(_Client):
+    """Looks into ``store`` for the program ``text`` first."""
+
+    def __init__(self, client: Any, store: EntryStore, text: str) -> None:
+        super().__init__(client, store)
         self._digest = hashlib.sha256(text.encode())
         self.failed = False
         """True when XLA could not compile the program."""
         self.kept_as: str | None = None
         """The name of the entry that the program has."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
 
     def compile_and_load(
         self, module: Any, executable_devices: Any, compile_options: Any, **others: Any
@@ -177,9 +198,7 @@ class _KeepingClient:
         name = None
         if not others or self._client.platform == "cpu":
             name = self._name(executable_devices, compile_options)
-            found = _read(
-                self._client, self._store, name, executable_devices, compile_options, others
-            )
+            found = self._read(name, executable_devices, compile_options, others)
             if found is not None:
                 self.kept_as = name
                 return found
@@ -210,48 +229,21 @@ class _KeepingClient:
         return digest.hexdigest()
 
 
-class _LoadingClient:
-    """XLA's client, except that it takes the entry ``name`` for whatever it is to compile."""
+class _LoadingClient(_Client):
+    """Takes the entry ``name`` for whatever it is to compile."""
 
     def __init__(self, client: Any, store: EntryStore, name: str) -> None:
-        self._client = client
-        self._store = store
+        super().__init__(client, store)
         self._name = name
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
 
     def compile_and_load(
         self, module: Any, executable_devices: Any, compile_options: Any, **others: Any
     ) -> Any:
         """What JAX calls."""
-        found = _read(
-            self._client, self._store, self._name, executable_devices, compile_options, others
-        )
+        found = self._read(self._name, executable_devices, compile_options, others)
         if found is None:
             raise LookupError(f"the entry {self._name} is gone")
         return found
-
-
-def _read(
-    client: Any,
-    store: EntryStore,
-    name: str,
-    devices: Any,
-    options: Any,
-    others: Mapping[str, Any],
-) -> Any:
-    """The executable that is kept as ``name``; None where there is none that XLA can read."""
-    try:
-        content = store.read(name)
-        if content is not None:
-            logger.debug("The executable %s is loaded: it was compiled before", name)
-            found = client.deserialize_executable(content, devices, options, **others)
-            _count("loaded")
-            return found
-    except Exception as error:  # noqa: BLE001 (whatever it is, compiling helps)
-        logger.info("An executable that was kept cannot be loaded: %s", error)
-    return None
 
 
 def surroundings(client: Any, devices: Sequence[Any]) -> list[str]:
@@ -260,18 +252,11 @@ def surroundings(client: Any, devices: Sequence[Any]) -> list[str]:
     facts += [client.platform, client.platform_version, *(d.device_kind for d in devices)]
     facts += [os.environ.get(variable, "") for variable in _VARIABLES]
     if client.platform == "cpu":
-        facts += [processor(), str(_threads())]
+        facts += [processor(), str(usable_cores())]  # for so many threads XLA splits the work
     else:
         # The libraries of an accelerator (cuDNN among them) that came as packages.
         facts += packages_named("nvidia", "jax", "amd", "libtpu")
     return facts
-
-
-def _threads() -> int:
-    """For how many threads XLA splits the work."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @functools.cache

@@ -22,11 +22,10 @@ def gates_of(code: Code) -> dict[int, Operation]:
     """
     maker_of: dict[int, int] = {}
     copied_from: dict[int, int] = {}
-    for index, (_, args, out, node) in enumerate(code.instructions):
-        for slot in (out,) if type(out) is int else out:
-            maker_of[slot] = index
-        if node.op_def.overwrites and type(out) is int:
-            maker = maker_of.get(args[-1])
+    for index, instruction in enumerate(code.instructions):
+        maker_of.update(dict.fromkeys(instruction.outs, index))
+        if instruction.node.op_def.overwrites and type(instruction.out) is int:
+            maker = maker_of.get(instruction.args[-1])
             if maker is not None and _can_be_gated(code.instructions[maker]):
                 copied_from[index] = maker
     gates: dict[int, Operation] = {}

@@ -39,6 +39,7 @@ from runnel.runtime.compile.loop_arguments import (
     LoopSignature,
     Scratch,
 )
+from runnel.runtime.compile.rows import is_known
 from runnel.runtime.interpret.code import TracedCall
 from runnel.runtime.state.in_thread import uninterrupted
 from runnel.wide_types import with_wide_types
@@ -159,8 +160,8 @@ class CompiledLoop:
         if gradients != [set(h.gradients) for h in handles if isinstance(h, ArrayHandle)]:
             raise NotCompilable("a loop that begins an array's gradients")
         results = list(found) if isinstance(found, list | tuple) else [found]
-        self._known = [v if isinstance(v, np.ndarray | np.generic) else None for v in results]
-        given = [v for v in results if not isinstance(v, np.ndarray | np.generic)]
+        self._known = [v if is_known(v) else None for v in results]
+        given = [v for v in results if not is_known(v)]
         if not all(hasattr(value, "aval") for value in given):
             raise NotCompilable("a result that is no array")
         self._changed = [

@@ -14,16 +14,12 @@ from runnel.passes.program.program import Node
 from runnel.passes.structure.counters import Counters
 from runnel.passes.structure.structured import Loop, nested_nodes
 from runnel.runtime.compile.buffers import ArrayHandle, NotCompilable, StackHandle
+from runnel.runtime.compile.rows import is_known
 from runnel.runtime.compile.watch import is_short, stoppable_loop
 from runnel.runtime.compile.work_estimate import seconds_of
 
 _MOST_ITERATIONS = 1 << 40
 """More are no limit: what is known of a number may be just its type."""
-
-
-def is_known(value: Any) -> bool:
-    """True for a value that is an array of NumPy while the segment is traced."""
-    return isinstance(value, np.ndarray | np.generic)
 
 
 @dataclass

@@ -11,6 +11,7 @@ from typing import Any
 from runnel.graph.array_size import require_addressable
 from runnel.graph.errors import InvalidArgumentError
 from runnel.passes.program.program import Node
+from runnel.runtime.compile.work_estimate import inner_jaxprs
 
 
 def require_all_addressable(jaxpr: Any, nodes: Sequence[Node]) -> None:
@@ -36,12 +37,9 @@ def _made_in(jaxpr: Any) -> Iterator[Any]:
     pending, seen = [jaxpr], set()
     while pending:
         jaxpr = pending.pop()
-        jaxpr = getattr(jaxpr, "jaxpr", jaxpr)  # of one that is closed over constants
         if id(jaxpr) in seen:
             continue
         seen.add(id(jaxpr))
         for equation in jaxpr.eqns:
             yield from (variable.aval for variable in equation.outvars)
-            for value in equation.params.values():
-                inner = value if isinstance(value, tuple | list) else (value,)
-                pending += [v for v in inner if hasattr(getattr(v, "jaxpr", v), "eqns")]
+            pending += inner_jaxprs(equation)

@@ -21,10 +21,8 @@ _MANY_EQUATIONS = 64
 
 def is_divided(jaxpr: Any, platform: str) -> bool:
     """Whether the closed ``jaxpr``, whose last input says whether to go on, has several pieces."""
-    from jax.extend.core import Literal
-
     inner = jaxpr.jaxpr
-    before, _ = _apart(inner.eqns, inner.invars[-1], Literal)
+    before, _ = _apart(inner.eqns, inner.invars[-1])
     return len(_cut(before, platform)) > 1
 
 
@@ -35,18 +33,17 @@ def run_in_pieces(jaxpr: Any, platform: str, arguments: Sequence[Any], asker: As
     """
     import jax.numpy as jnp
     from jax import lax
-    from jax.extend.core import Literal
 
     inner = jaxpr.jaxpr
     *inputs, go_on = inner.invars
     values: dict[Any, Any] = dict(zip(inner.constvars, jaxpr.consts, strict=True))
     values.update(zip(inputs, arguments, strict=True))
-    before, last = _apart(inner.eqns, go_on, Literal)
+    before, last = _apart(inner.eqns, go_on)
     pieces = _cut(before, platform)
-    used_later = _used_later([*pieces, last], inner.outvars, Literal)
+    used_later = _used_later([*pieces, last], inner.outvars)
     going = asker.number >= 0  # which it is, but XLA does not know
     for piece, used in zip(pieces, used_later, strict=False):
-        function, taken, given = _as_function(inner, piece, used, Literal)
+        function, taken, given = _as_function(inner, piece, used)
         if not given:
             continue
         results = lax.cond(
@@ -60,17 +57,22 @@ def run_in_pieces(jaxpr: Any, platform: str, arguments: Sequence[Any], asker: As
         if made:
             going = going & (asker.ask(1, made[-1].ravel()[:1]) != 0)
     values[go_on] = going
-    function, taken, given = _as_function(inner, last, used_later[-1], Literal)
+    function, taken, given = _as_function(inner, last, used_later[-1])
     values.update(zip(given, function(*[values[v] for v in taken]), strict=True))
-    return [v.val if isinstance(v, Literal) else values[v] for v in inner.outvars]
+    return [v.val if _is_literal(v) else values[v] for v in inner.outvars]
 
 
-def _apart(equations: Sequence[Any], go_on: Any, literal: type) -> tuple[list[Any], list[Any]]:
+def _is_literal(operand: Any) -> bool:
+    """True for a number in the place of a variable."""
+    return hasattr(operand, "val")
+
+
+def _apart(equations: Sequence[Any], go_on: Any) -> tuple[list[Any], list[Any]]:
     """The equations that do not depend on ``go_on``, and those that do."""
     dependent = {go_on}
     before, last = [], []
     for equation in equations:
-        if any(not isinstance(v, literal) and v in dependent for v in equation.invars):
+        if any(not _is_literal(v) and v in dependent for v in equation.invars):
             dependent.update(equation.outvars)
             last.append(equation)
         else:
@@ -97,20 +99,18 @@ def _cut(equations: Sequence[Any], platform: str) -> list[list[Any]]:
     return pieces
 
 
-def _used_later(
-    pieces: Sequence[Sequence[Any]], results: Sequence[Any], literal: type
-) -> list[set[Any]]:
+def _used_later(pieces: Sequence[Sequence[Any]], results: Sequence[Any]) -> list[set[Any]]:
     """For each piece, the variables that something after it uses."""
-    used = {v for v in results if not isinstance(v, literal)}
+    used = {v for v in results if not _is_literal(v)}
     found = []
     for piece in reversed(pieces):
         found.append(set(used))
-        used |= {v for e in piece for v in e.invars if not isinstance(v, literal)}
+        used |= {v for e in piece for v in e.invars if not _is_literal(v)}
     return found[::-1]
 
 
 def _as_function(
-    jaxpr: Any, equations: Sequence[Any], used: set[Any], literal: type
+    jaxpr: Any, equations: Sequence[Any], used: set[Any]
 ) -> tuple[Callable[..., list[Any]], list[Any], list[Any]]:
     """A piece of ``jaxpr`` as a function; the variables that it takes and those that it gives."""
     from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
@@ -118,7 +118,7 @@ def _as_function(
     made = {v for e in equations for v in e.outvars}
     taken = list(
         dict.fromkeys(
-            v for e in equations for v in e.invars if not isinstance(v, literal) and v not in made
+            v for e in equations for v in e.invars if not _is_literal(v) and v not in made
         )
     )
     given = [v for e in equations for v in e.outvars if v in used]

@@ -98,14 +98,14 @@ class _Finder:
         self._first_argument = [0]
         """Where the arguments of each instruction begin in the arrays of all arguments."""
         self._users: dict[tuple[int, int], set[int]] = {}
-        for index, (_, args, out, _) in enumerate(self._code.instructions):
-            for slot in args:
+        for index, instruction in enumerate(self._code.instructions):
+            for slot in instruction.args:
                 made = maker.get(slot, (_NOWHERE, 0))
                 makers.append(made[0])
                 outputs.append(made[1])
                 self._users.setdefault(made, set()).add(index)
             self._first_argument.append(len(makers))
-            for output, slot in enumerate(out if type(out) is tuple else (out,)):
+            for output, slot in enumerate(instruction.outs):
                 maker[slot] = index, output
         code = self._code
         left = [*code.outputs, *(slot for _, slot in code.stores)]
@@ -205,8 +205,7 @@ class _Finder:
         doubled: set[tuple[int, int]] = set()
         for number in range(length * times):
             block, position = divmod(number, length)
-            out = instructions[start + number].out
-            for output, slot in enumerate(out if type(out) is tuple else (out,)):
+            for output, slot in enumerate(instructions[start + number].outs):
                 found = self._users.get((start + number, output), set())
                 if any(
                     u < len(instructions) and instructions[u].args.count(slot) > 1 for u in found
@@ -244,17 +243,11 @@ def _most(makers: np.ndarray) -> np.ndarray:
     return makers.max(1, initial=_NOWHERE)
 
 
-def _count(instruction: Instruction) -> int:
-    return len(instruction.out) if type(instruction.out) is tuple else 1
-
-
 def _kinds(code: Code, apart: Collection[int], gated: Collection[int]) -> np.ndarray:
     """A number for each instruction, the same for those that do the same; unique for others."""
     known: dict[Any, int] = {}
     numbers = []
-    written = {
-        slot for i in code.instructions for slot in (i.out if type(i.out) is tuple else (i.out,))
-    }
+    written = {slot for i in code.instructions for slot in i.outs}
     for index, instruction in enumerate(code.instructions):
         is_apart = index in apart or not _can_repeat(instruction.node)
         key = index if is_apart else (index in gated, _key(code, instruction, written))
@@ -287,5 +280,5 @@ def _key(code: Code, instruction: Instruction, written: set[int]) -> Any:
         and value.dtype.kind in "iub"
         and value.size <= _SMALL
     ]
-    counts = len(instruction.args), _count(instruction)
+    counts = len(instruction.args), len(instruction.outs)
     return node.op_def.name, tuple(attrs), tuple(results), tuple(settings), counts

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from runnel.runtime.compile.repetition import Repetition, Source
-from runnel.runtime.compile.rows import Total, TracedRow, TracedRows, together
+from runnel.runtime.compile.rows import Total, TracedRow, TracedRows, is_known, together
 from runnel.runtime.compile.watch import LONG_SECONDS
 from runnel.runtime.compile.work_estimate import seconds_of
 from runnel.runtime.interpret.code import Instruction
@@ -80,7 +80,7 @@ class RolledTrace:
             raise CannotRoll("it runs so long that it must be stopped in between")
         keys = [key for key in self._carried if key not in self._constant]
         carried = {self._carried[key][0]: place for place, key in enumerate(keys)}
-        varying = {p: b for p, b in repetition.used.items() if not _is_known(self._made[p])}
+        varying = {p: b for p, b in repetition.used.items() if not is_known(self._made[p])}
         ends = [p for p, blocks in varying.items() if blocks == (repetition.times - 1,)]
         last = [p for p in ends if p not in carried]
         factors = self._products([p for p in repetition.summed if p in varying])
@@ -136,7 +136,7 @@ class RolledTrace:
                 factor: Any = self._given.get((position, argument))
                 if source is not None and not source.is_carried:
                     factor = (source.position, source.output)
-                    if _is_known(self._made[factor]):
+                    if is_known(self._made[factor]):
                         factor = None
                 if isinstance(factor, TracedRows | tuple):
                     factors.append(factor)
@@ -191,7 +191,7 @@ class RolledTrace:
             raise CannotRoll("a block takes what is no array")
         if len({(tuple(value.shape), value.dtype) for value in values}) > 1:
             raise CannotRoll("blocks take arrays of different shapes")
-        if all(map(_is_known, values)):
+        if all(map(is_known, values)):
             if all(_is_same(value, first) for value in values):
                 return first
             if first.dtype.kind in "iub":
@@ -211,7 +211,7 @@ class RolledTrace:
         import jax
 
         self._constant = {
-            key: value for key, (_, value) in self._carried.items() if _is_known(value)
+            key: value for key, (_, value) in self._carried.items() if is_known(value)
         }
         shapes: dict[Any, Any] = {
             key: jax.ShapeDtypeStruct(np.shape(value), value.dtype)
@@ -223,7 +223,7 @@ class RolledTrace:
             def once(carried: list[Any], number: Any, keys: Any = tuple(varying)) -> Any:
                 made, _ = self._traced(dict(zip(keys, carried, strict=True)), number)
                 self._made = made
-                return {str(p): v for p, v in made.items() if not _is_known(v)}
+                return {str(p): v for p, v in made.items() if not is_known(v)}
 
             number = jax.ShapeDtypeStruct((), np.int32)
             jaxpr, traced = jax.make_jaxpr(once, return_shape=True)(list(varying.values()), number)
@@ -237,7 +237,7 @@ class RolledTrace:
             for key in changed:
                 del self._constant[key]
         results = {
-            p: jax.ShapeDtypeStruct(np.shape(v), v.dtype) if _is_known(v) else traced[str(p)]
+            p: jax.ShapeDtypeStruct(np.shape(v), v.dtype) if is_known(v) else traced[str(p)]
             for p, v in self._made.items()
         }
         return jaxpr, results
@@ -300,8 +300,7 @@ class RolledTrace:
         for place, blocks in self._repetition.used.items():
             position, output = place
             for block in blocks:
-                out = self._instructions[block * self._repetition.length + position].out
-                slot = out[output] if type(out) is tuple else out
+                slot = self._instructions[block * self._repetition.length + position].outs[output]
                 if place in final:
                     left.append((slot, final[place]))
                 elif place in arrays:
@@ -323,13 +322,9 @@ def _bytes_of(array: Any) -> int:
     return int(np.prod(array.shape)) * int(array.dtype.itemsize)
 
 
-def _is_known(value: Any) -> bool:
-    return isinstance(value, np.ndarray | np.generic)
-
-
 def _is_same(value: Any, other: Any) -> bool:
     """True when ``value`` is known, and in every bit what ``other`` is."""
-    if not _is_known(value) or value.dtype != other.dtype or value.shape != other.shape:
+    if not is_known(value) or value.dtype != other.dtype or value.shape != other.shape:
         return False
     return bool(value.tobytes() == other.tobytes())
 

@@ -91,6 +91,11 @@ class TracedRows:
         return stack[:: self.step] if self.step != 1 else stack
 
 
+def is_known(value: Any) -> bool:
+    """True for what has a value, an array of NumPy, while the segment is traced."""
+    return isinstance(value, np.ndarray | np.generic)
+
+
 def taken_out(values: list[Any]) -> list[Any]:
     """``values``, with arrays in place of rows."""
     return [value.value() if type(value) is TracedRow else value for value in values]
@@ -111,7 +116,7 @@ def together(values: Sequence[Any]) -> TracedRows:
 def _stacked(values: list[Any]) -> Any:
     import jax.numpy as jnp
 
-    if all(isinstance(value, np.ndarray | np.generic) for value in values):
+    if all(map(is_known, values)):
         return jnp.asarray(np.stack(values))
     return jnp.stack(taken_out(values))
 
@@ -166,7 +171,7 @@ def collected(node: Node, values: list[Any]) -> Any:
     stack = together(parts).array()
     if name == "Pack":
         return jnp.moveaxis(stack, 0, node.attrs["axis"])
-    if not isinstance(values[-1], np.ndarray | np.generic):
+    if not is_known(values[-1]):
         return None
     shape = list(np.shape(parts[0]))
     axis = int(values[-1]) % len(shape)

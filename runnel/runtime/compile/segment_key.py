@@ -29,12 +29,12 @@ from runnel.graph.registry import OpDef
 from runnel.graph.shapes import TensorShape
 from runnel.native import onednn
 from runnel.passes.program.program import Node, Program, ValueInfo
-from runnel.passes.structure.counters import Bound, Counters
+from runnel.passes.structure.counters import Counters
 from runnel.passes.structure.structured import Conditional, Loop, Touched, nested_nodes
 from runnel.runtime.compile.executable_cache import surroundings
 from runnel.runtime.compile.repetition import Repetition
 from runnel.runtime.compile.source_checksum import PACKAGE, sources, version_of
-from runnel.runtime.interpret.code import Code, Instruction, TracedCall
+from runnel.runtime.interpret.code import Code, TracedCall
 
 _FORM = "1"
 """Another where the meaning of a description changes."""
@@ -267,27 +267,6 @@ _KNOWN: dict[type, Callable[[_Description, Any], Any]] = {
     Touched: _Description._touched,
     Counters: _Description._counters,
 }
-
-DESCRIBED: dict[type, tuple[str, str]] = {
-    Code: (
-        "instructions template inputs outputs loads stores replaced reshaped structured streams "
-        "watch",
-        "infos",  # of what is traced the calls say the same; of equal blocks, where they are
-    ),
-    Instruction: ("call args out node", ""),
-    TracedCall: ("device assigned_dims must_know outputs inside counters", "node"),
-    # The numbers of values are slots in the code; what runs before what is its order.
-    Node: ("op op_def inputs outputs attrs", "control"),
-    ValueInfo: ("dtype dims optional", ""),
-    Loop: ("variables invariants condition body exits swap_memory", ""),
-    Conditional: ("parameters when_true when_false", ""),
-    Program: ("nodes feeds fetches", "infos"),
-    Touched: ("reads writes random reshaped", ""),
-    Counters: ("bounds exact steps", ""),
-    Bound: ("variable step relation", "limit"),  # a number, which is an output of the condition
-    Repetition: ("start length times", "sources used summed"),  # which follow from the code
-}
-"""The fields of what is described, and those that are left out."""
 
 
 def _is_own(op_def: OpDef) -> bool:

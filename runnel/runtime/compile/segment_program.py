@@ -28,8 +28,8 @@ from runnel.runtime.compile.joined_updates import JoinedUpdates, joined_updates
 from runnel.runtime.compile.packed_variables import packs_in
 from runnel.runtime.compile.pieces import is_divided, run_in_pieces
 from runnel.runtime.compile.repetition import Repetition
-from runnel.runtime.compile.rows import TracedRow, taken_out, together
-from runnel.runtime.compile.segment_trace import SegmentTrace, is_known
+from runnel.runtime.compile.rows import TracedRow, is_known, taken_out, together
+from runnel.runtime.compile.segment_trace import SegmentTrace
 from runnel.runtime.compile.watch import INLINE_SECONDS, LONG_SECONDS, SHARED_SECONDS, Asker
 from runnel.runtime.compile.work_estimate import seconds_of
 from runnel.runtime.interpret.code import Code

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runnel.graph.array_size import require_addressable
-from runnel.graph.registry import COMPILED, INTERPRETED
+from runnel.graph.registry import COMPILED
 from runnel.graph.shapes import num_elements
-from runnel.passes.program.kernel_call import bind, fail_now, select
+from runnel.passes.program.kernel_call import bind, interpreted, select
 from runnel.passes.program.program import Node
 from runnel.passes.program.step_resources import RESOURCE_OPS
 from runnel.passes.structure.structured import structure_of
@@ -21,7 +21,7 @@ from runnel.runtime.compile.checks import Checks
 from runnel.runtime.compile.joined_trace import JoinedTrace
 from runnel.runtime.compile.repetition import Repetition
 from runnel.runtime.compile.rolled_trace import RolledTrace
-from runnel.runtime.compile.rows import collected, taken_out, unpacked
+from runnel.runtime.compile.rows import collected, is_known, taken_out, unpacked
 from runnel.runtime.compile.structured_trace import StructuredTrace
 from runnel.runtime.interpret import verification
 from runnel.runtime.interpret.code import Code, Instruction, require_assignable
@@ -32,11 +32,6 @@ logger = logging.getLogger("runnel")
 _SHIFTS = {"Add": 1, "AddV2": 1, "Sub": -1}
 """Operations that move a counter by a number; and in which direction."""
 _MAX_FOLDED_ELEMENTS = 1024
-
-
-def is_known(value: Any) -> bool:
-    """True for what has a value while the segment is traced."""
-    return isinstance(value, np.ndarray | np.generic)
 
 
 class _Recorded(NamedTuple):
@@ -215,9 +210,8 @@ class SegmentTrace:
             and (op_def.known_from_shapes or all(map(is_known, values)))
             and (call.must_know or self._is_small(node, values))
         ):
-            kernel = select(node, call.device, INTERPRETED)
             with np.errstate(all="ignore"):
-                return bind(kernel, node, np, fail_now)(*values)
+                return interpreted(node, call.device)(*values)
         for position in op_def.updates:
             # A variable's value, even one that is known, is an array of JAX for its update.
             values[position] = jnp.asarray(values[position])

@@ -24,7 +24,8 @@ from runnel.runtime.compile.buffers import (
     NotCompilable,
     StackHandle,
 )
-from runnel.runtime.compile.loop_trace import LoopTrace, ProgramState, is_known
+from runnel.runtime.compile.loop_trace import LoopTrace, ProgramState
+from runnel.runtime.compile.rows import is_known
 from runnel.runtime.interpret.code import Code, TracedCall
 from runnel.runtime.state.random_streams import skipped
 

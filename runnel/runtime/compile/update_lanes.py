@@ -100,8 +100,9 @@ class Lanes:
             dims = variable.attrs["shape"]._dims
             now[slot] = self._new(Definition(_LOAD, number), slot, dims)
             self.variable_of[now[slot]] = variable
-        for index, (_, args, out, node) in enumerate(code.instructions):
-            taken = [now[slot] for slot in args]
+        for index, instruction in enumerate(code.instructions):
+            out, node = instruction.out, instruction.node
+            taken = [now[slot] for slot in instruction.args]
             self._operands.append(taken)
             for definition, value in zip(taken, node.inputs, strict=False):
                 if definition.kind == _INPUT:
@@ -111,7 +112,7 @@ class Lanes:
                 continue
             for definition in dict.fromkeys(taken):
                 self._users[definition].append(index)
-            for position, slot in enumerate((out,) if type(out) is int else out):
+            for position, slot in enumerate(instruction.outs):
                 made = Definition(RESULT, index, position)
                 now[slot] = self._new(made, slot, self._result_dims(node))
         self._used_outside.update(now[slot] for slot in code.outputs)

@@ -7,14 +7,13 @@ So runnel asks whether it fits before it first runs, when nothing has changed ye
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from runnel.graph import errors
 from runnel.graph.operation import Operation
 from runnel.passes.program.program import Node
-from runnel.runtime.devices.devices import kind_of
+from runnel.runtime.devices.devices import host_memory, kind_of
 from runnel.runtime.state.cell import Cell
 
 _ADVICE = (
@@ -38,9 +37,7 @@ def free_bytes(device: Any) -> int | None:
     stats = device.memory_stats()
     if stats and "bytes_limit" in stats:
         return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))
-    if device.platform == "cpu" and hasattr(os, "sysconf"):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return None
+    return host_memory() or None if device.platform == "cpu" else None
 
 
 def peak_memory_of_devices() -> dict[str, int]:

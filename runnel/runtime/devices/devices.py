@@ -103,7 +103,7 @@ def _session_devices(device_count: tuple[tuple[str, int], ...], visible: str) ->
                 f"ConfigProto.device_count[{kind!r}] is {count}; it cannot be negative"
             )
     # All CPU devices share the machine's processor; there is always one, for the host's work.
-    memory = _host_memory()
+    memory = host_memory()
     devices = [
         local_device("CPU", index, memory, "host") for index in range(max(counts.get("CPU", 1), 1))
     ]
@@ -134,7 +134,8 @@ def _visible(visible: str, count: int) -> list[int]:
     return chosen
 
 
-def _host_memory() -> int:
+def host_memory() -> int:
+    """The bytes of this machine's memory; 0 where the system does not say."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # not on this system

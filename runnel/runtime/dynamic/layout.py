@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from runnel.graph.operation import Operation
-from runnel.graph.registry import INTERPRETED
 from runnel.ops.control_flow import ENTERS, EXITS, MERGES, NEXT_ITERATIONS, SWITCHES
 from runnel.ops.send_recv import recv_op, send_op
 from runnel.passes.clusters.cluster import Segment
 from runnel.passes.clusters.frame_units import Unit
-from runnel.passes.program.kernel_call import bind, bind_blocking, fail_now, select
+from runnel.passes.program.kernel_call import blocking, interpreted
 from runnel.passes.program.program import Node, Program, ValueInfo, is_constant
 from runnel.passes.program.reached_state import ReachedState
 from runnel.passes.program.variable_reads import is_variable_read
@@ -201,14 +198,10 @@ class StepLayout:
         infos = self._program.infos
         task.references = self._takes_references(node.inputs)
         if kind == BLOCKING:
-            task.call = bind_blocking(select(node, "CPU", INTERPRETED), node)
+            task.call = blocking(node)
             task.infos = [infos[value] for value in node.outputs]
         elif kind == PLAIN:
-            call = bind(select(node, self._device, INTERPRETED), node, np, check=fail_now)
-            if verification.enabled:
-                declared = [infos[v] for v in node.outputs if not infos[v].dtype.is_ref_dtype]
-                call = verification.verified(call, node, declared)
-            task.call = call
+            task.call = verification.verified(interpreted(node, self._device), node, infos)
         return task
 
     def _takes_references(self, values: Sequence[int]) -> bool:

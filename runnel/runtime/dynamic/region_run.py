@@ -34,7 +34,7 @@ from runnel.runtime.dynamic.loop_resume import Interrupted, resume
 from runnel.runtime.dynamic.node_runner import NodeRunner
 from runnel.runtime.dynamic.region_state import RegionState
 from runnel.runtime.dynamic.running_frames import Iteration, Running
-from runnel.runtime.interpret.interpreter import as_op_error
+from runnel.runtime.interpret.interpreter import arrived
 from runnel.runtime.state.cell import as_numpy
 from runnel.runtime.state.step_context import NodeWaiter, StepContext
 
@@ -89,10 +89,7 @@ class RegionRun:
     def take_up(self, waiter: NodeWaiter) -> None:
         """Passes on what an operation that waited has got."""
         _, _, iteration, task, start = waiter.where
-        if waiter.error is not None:
-            raise as_op_error(waiter.error, task.node, ()) from waiter.error
-        assert waiter.made is not None
-        results = waiter.made()
+        results = arrived(waiter)
         if task.exchanges and results[0] is DEAD:
             self.pass_on_death(iteration, task)
         else:

@@ -20,7 +20,7 @@ from runnel.graph.registry import COMPILED, INTERPRETED
 from runnel.graph.shapes import Dims, compatible_dims, format_dims, is_fully_defined
 from runnel.passes.clusters.cluster import Segment
 from runnel.passes.clusters.mapped_state import BY_ROWS, PARTS
-from runnel.passes.program.kernel_call import bind, fail_now, select
+from runnel.passes.program.kernel_call import interpreted
 from runnel.passes.program.program import Node, Program, ValueInfo
 from runnel.passes.program.state_access import StateAccess, requires_shape
 from runnel.passes.structure.counters import counters_of
@@ -43,6 +43,11 @@ class Instruction(NamedTuple):
     args: tuple[int, ...]
     out: Any
     node: Node
+
+    @property
+    def outs(self) -> tuple[int, ...]:
+        """The slots that it gives values."""
+        return (self.out,) if type(self.out) is int else self.out
 
 
 @dataclass(slots=True)
@@ -239,7 +244,8 @@ class _Lowering:
             code.streams.append((op, stream, drawn))
         call: Any
         if self.tier == COMPILED:
-            call = TracedCall(node, self.device, None, False, self._outputs(node))
+            outputs = verification.declared(node, self.program.infos)
+            call = TracedCall(node, self.device, None, False, outputs)
             self._lower_inside(call, node)
         else:
             call = StructuredCall(node, self.program.infos, self.device, self.stretches)
@@ -309,10 +315,9 @@ class _Lowering:
     def _call(self, node: Node) -> Any:
         if self.tier == COMPILED:
             must_know = not self.segment.known.isdisjoint(node.outputs)
-            outputs = self._outputs(node)
+            outputs = verification.declared(node, self.program.infos)
             return TracedCall(node, self.device, self._assigned_dims(node), must_know, outputs)
-        kernel = select(node, self.device, INTERPRETED)
-        call = bind(kernel, node, np, check=fail_now)
+        call = interpreted(node, self.device)
         blocks = self.segment.blocks.get(node)
         if blocks and any(blocks):
             return block_call(node, call, blocks)
@@ -322,9 +327,7 @@ class _Lowering:
         if variable := self._taken_whole(node):
             copy = part_call if node.op_def.name in PARTS else require_memory
             call = copy(call, variable)
-        if verification.enabled:
-            return verification.verified(call, node, self._outputs(node))
-        return call
+        return verification.verified(call, node, self.program.infos)
 
     def _note_mapped(self, node: Node, variable: Operation) -> None:
         if mapped_folder(variable):
@@ -339,11 +342,6 @@ class _Lowering:
             self._note_mapped(node, found)
         by_rows = node.op_def.name in BY_ROWS or node.op_def.row_kernel or node.op_def.overwrites
         return None if by_rows else found
-
-    def _outputs(self, node: Node) -> list[ValueInfo]:
-        """What ``node`` declares of the values that its kernel returns beside new states."""
-        infos = [self.program.infos[value] for value in node.outputs]
-        return [info for info in infos if not info.dtype.is_ref_dtype]
 
     def _assigned_dims(self, node: Node) -> Dims:
         """The shape that an assignment must respect, if any."""

@@ -15,7 +15,7 @@ from runnel.ops.block_value import BlockValue
 from runnel.ops.row_update import RowUpdate
 from runnel.passes.program.kernel_call import CheckFailed
 from runnel.passes.program.program import Node
-from runnel.runtime.state.step_context import StepContext
+from runnel.runtime.state.step_context import NodeWaiter, StepContext
 
 if TYPE_CHECKING:
     from runnel.runtime.interpret.code import Instruction
@@ -48,9 +48,8 @@ def interpret_watched(
         start = time.perf_counter_ns()
         interpret([instruction], slots)
         if observer is not None:
-            out = instruction.out if type(instruction.out) is tuple else (instruction.out,)
             end = time.perf_counter_ns()
-            found = [slots[slot] for slot in out]
+            found = [slots[slot] for slot in instruction.outs]
             if any(isinstance(value, RowUpdate | BlockValue) for value in found):
                 found = []  # of a variable in a mapped file: nobody sees it whole
             observer.operation(instruction.node, start, end, found)
@@ -93,6 +92,14 @@ def as_op_error(error: Exception, node: Node, inputs: Sequence[Any]) -> Exceptio
         return errors.InvalidArgumentError(None, op, message)
     message = f"{node.op_def.name} of {given} failed: {type(error).__name__}: {error}"
     return errors.UnknownError(None, op, message)
+
+
+def arrived(waiter: NodeWaiter) -> Any:
+    """The results that ``waiter`` has been told of, or the error."""
+    if waiter.error is not None:
+        raise as_op_error(waiter.error, waiter.node, ()) from waiter.error
+    assert waiter.made is not None
+    return waiter.made()
 
 
 # How NumPy's errors begin when the size of an array does not fit 64 bits.

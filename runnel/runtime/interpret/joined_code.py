@@ -28,16 +28,16 @@ class JoinedCall:
         defined: set[int] = set()
         for instruction in instructions:
             self.takes += [s for s in instruction.args if s not in defined | {*self.takes}]
-            defined.update(defined_by(instruction))
+            defined.update(instruction.outs)
         # A slot may hold one value before the call and another one behind it.
         for slot in self.takes:
             number[slot] = len(number)
         count = len(self.takes)
         for instruction in instructions:
             args = tuple(number[slot] for slot in instruction.args)
-            out = range(count, count + len(defined_by(instruction)))
+            out = range(count, count + len(instruction.outs))
             count = out.stop
-            number.update(zip(defined_by(instruction), out, strict=True))
+            number.update(zip(instruction.outs, out, strict=True))
             single = type(instruction.out) is int
             self.instructions.append(
                 instruction._replace(args=args, out=out[0] if single else tuple(out))
@@ -64,12 +64,6 @@ class JoinedCall:
         raise NotImplementedError
 
 
-def defined_by(instruction: Instruction) -> tuple[int, ...]:
-    """The slots that an instruction gives values."""
-    out = instruction.out
-    return (out,) if type(out) is int else out
-
-
 def taken_later(code: Code, slots: Iterable[int], place: int) -> list[int]:
     """Those of ``slots`` whose value is still taken by the instruction at ``place`` or later."""
     kept = {*code.outputs, *(slot for _, slot in code.stores), *(s for *_, s in code.streams)}
@@ -77,7 +71,7 @@ def taken_later(code: Code, slots: Iterable[int], place: int) -> list[int]:
     found: set[int] = set()
     for instruction in code.instructions[place:]:
         found.update(slot for slot in instruction.args if slot in undecided)
-        for slot in (*instruction.args, *defined_by(instruction)):
+        for slot in (*instruction.args, *instruction.outs):
             undecided.pop(slot, None)
         if not undecided:
             break

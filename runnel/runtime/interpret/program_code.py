@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from runnel.graph.operation import Operation
-from runnel.graph.registry import INTERPRETED
 from runnel.ops.sampling.philox import PhiloxStream
-from runnel.passes.program.kernel_call import bind, fail_now, select
+from runnel.passes.program.kernel_call import interpreted
 from runnel.passes.program.program import Node, Program, ValueInfo
 from runnel.passes.program.state_access import StateAccess, requires_shape
 from runnel.passes.structure.structured import structure_of, touched_by
@@ -242,11 +241,9 @@ class ProgramWriter:
             self._line(f"context.observer.operation({name}, start, clock(), [{outputs}])")
 
     def _write_read(self, node: Node, variable: Operation) -> None:
-        name = f"w{node.outputs[0]}"
+        self._require(variable, node)
+        name = self._names[node.outputs[0]] = f"w{node.outputs[0]}"
         self._line(f"{name} = {self._state[variable]}")
-        missing = self._bind("k", _Missing(variable, node))
-        self._line(f"if {name} is None: {missing}()", node)
-        self._names[node.outputs[0]] = name
 
     def _require(self, variable: Operation, node: Node) -> None:
         """A line that raises an error when ``variable`` has no value, which ``node`` needs."""
@@ -256,7 +253,7 @@ class ProgramWriter:
     def _write_draw(self, node: Node, arguments: list[str], targets: list[str]) -> None:
         self._spent.give(arguments)
         stream, drawn = self._streams[node.op]
-        call = self._bind("k", bind(select(node, self._device, INTERPRETED), node, np, fail_now))
+        call = self._bind("k", interpreted(node, self._device))
         inputs = ", ".join([*arguments, stream])
         self._call(node, [*targets, "count"], f"{call}({inputs})", arguments)
         self._skip([(stream, drawn)], ["count"])
@@ -295,14 +292,10 @@ class ProgramWriter:
     def _kernel(self, node: Node, access: StateAccess) -> Callable[..., Any]:
         from runnel.runtime.interpret.code import check_assigned
 
-        call = bind(select(node, self._device, INTERPRETED), node, np, check=fail_now)
+        call = interpreted(node, self._device)
         if node.op_def.overwrites and requires_shape(node):
             call = check_assigned(call, access.writes(node)[0].attrs["shape"]._dims)
-        if verification.enabled:
-            infos = [self._infos[value] for value in node.outputs]
-            declared = [info for info in infos if not info.dtype.is_ref_dtype]
-            return verification.verified(call, node, declared)
-        return call
+        return verification.verified(call, node, self._infos)
 
 
 def _last_uses(

@@ -18,7 +18,7 @@ from runnel.graph.shapes import is_fully_defined, num_elements
 from runnel.memory import keep_some_freed_memory
 from runnel.passes.program.program import ValueInfo
 from runnel.runtime.interpret.code import Code, Instruction
-from runnel.runtime.interpret.joined_code import JoinedCall, defined_by, taken_later
+from runnel.runtime.interpret.joined_code import JoinedCall, taken_later
 
 _FEWEST = 3
 """Instructions that are worth joining."""
@@ -50,7 +50,7 @@ def join_row_blocks(code: Code) -> Code:
             end += 1
         if end - place >= _FEWEST and any(map(_is_gather, instructions[place:end])):
             chain = instructions[place:end]
-            gives = taken_later(code, [s for i in chain for s in defined_by(i)], end)
+            gives = taken_later(code, [s for i in chain for s in i.outs], end)
             found.append(_RowBlocks(chain, gives).instruction)
         else:
             found += instructions[place : max(end, place + 1)]

@@ -40,7 +40,7 @@ def keep_rows_apart(code: Code) -> Code:
         return code
     found = [
         instruction._replace(call=_row_call(instruction.node))
-        if apart.issuperset(_as_tuple(instruction.out)) and instruction.out != ()
+        if instruction.outs and apart.issuperset(instruction.outs)
         else instruction
         for instruction in code.instructions
     ]
@@ -62,14 +62,9 @@ def _kept_apart(code: Code) -> set[int]:
     return {
         slot
         for instruction in code.instructions
-        if instruction.node.op_def.row_kernel is not None
-        and stored.issuperset(_as_tuple(instruction.out))
-        for slot in _as_tuple(instruction.out)
+        if instruction.node.op_def.row_kernel is not None and stored.issuperset(instruction.outs)
+        for slot in instruction.outs
     }
-
-
-def _as_tuple(out: Any) -> tuple[int, ...]:
-    return (out,) if type(out) is int else out
 
 
 def _row_call(node: Node) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from runnel.ops.bounds import are_in_range
 from runnel.runtime.interpret.code import Code, Instruction
-from runnel.runtime.interpret.joined_code import JoinedCall, defined_by, taken_later
+from runnel.runtime.interpret.joined_code import JoinedCall, taken_later
 
 
 def join_run_totals(code: Code) -> Code:
@@ -59,13 +59,13 @@ def _behind_gathers(code: Code) -> list[Instruction]:
             between = code.instructions[before + 1 : place]
             slot = gather.out
             unused = not any(slot in other.args for other in between)
-            unchanged = not any(s in gather.args for other in between for s in defined_by(other))
-            ends = slot in defined_by(instruction) or not taken_later(code, [slot], place + 1)
+            unchanged = not any(s in gather.args for other in between for s in other.outs)
+            ends = slot in instruction.outs or not taken_later(code, [slot], place + 1)
             if unused and unchanged and ends and slot not in instruction.args[1:]:
                 given = [gather, *call.original]
                 found[before] = None
                 found[place] = _RunTotals(given, list(instruction.out)).instruction
-        for slot in defined_by(instruction):
+        for slot in instruction.outs:
             made_at.pop(slot, None)
         if instruction.node.op_def.name == "GatherV2" and type(call) is not _RunTotals:
             made_at[instruction.out] = place

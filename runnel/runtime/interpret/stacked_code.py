@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 from runnel.graph.operation import Operation
-from runnel.graph.registry import INTERPRETED
 from runnel.graph.shapes import Dims, is_fully_defined, num_elements
-from runnel.passes.program.kernel_call import bind, fail_now, select
+from runnel.passes.program.kernel_call import interpreted
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import StateAccess
 from runnel.runtime.interpret.code import Code, Instruction
@@ -166,16 +165,15 @@ class _Stacking:
         for variable, slot, node in code.loads:
             now[slot] = self._new()
             self._loads[now[slot]] = (variable, node)
-        for call, args, out, node in code.instructions:
+        for instruction in code.instructions:
+            call, args, out, node = instruction
             taken = tuple([now[slot] for slot in args])
             if node.op_def.name in _READS and type(out) is int:
                 now[out] = taken[0]
                 continue
-            single = type(out) is int
-            slots = (out,) if single else out
-            made = tuple([self._new() for _ in slots])
-            now.update(zip(slots, made, strict=True))
-            step = _Step(call, taken, made, single, node)
+            made = tuple([self._new() for _ in instruction.outs])
+            now.update(zip(instruction.outs, made, strict=True))
+            step = _Step(call, taken, made, type(out) is int, node)
             step.key = self._key(step)
             step.assigns = self._assigns(node)
             self._steps.append(step)
@@ -269,8 +267,7 @@ class _Stacking:
             else:
                 self._bring_out(taken[:1])
                 args.append(taken[0])
-        kernel = select(first.node, self._device, INTERPRETED)
-        call = bind(kernel, first.node, np, check=fail_now)
+        call = interpreted(first.node, self._device)
         self._note(self._emit(call, tuple(args), first.node), rows)
 
     def _repeated(self, constant: int, times: int) -> int:

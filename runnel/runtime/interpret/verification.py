@@ -21,9 +21,12 @@ class KernelMismatch(AssertionError):
 
 
 def verified(
-    call: Callable[..., Any], node: Node, outputs: Sequence[ValueInfo]
+    call: Callable[..., Any], node: Node, infos: Sequence[ValueInfo]
 ) -> Callable[..., Any]:
-    """``call`` followed by :func:`verify`."""
+    """``call``, the kernel of ``node``, followed by :func:`verify`; ``infos`` are of all values."""
+    if not enabled:
+        return call
+    outputs = declared(node, infos)
 
     def checked(*args: Any) -> Any:
         result = call(*args)
@@ -31,6 +34,12 @@ def verified(
         return result
 
     return checked
+
+
+def declared(node: Node, infos: Sequence[ValueInfo]) -> list[ValueInfo]:
+    """What ``node`` declares of the values that its kernel gives beside new states."""
+    outputs = [infos[value] for value in node.outputs]
+    return [info for info in outputs if not info.dtype.is_ref_dtype]
 
 
 def verify(node: Node, outputs: Sequence[ValueInfo], result: Any) -> None:

@@ -85,12 +85,13 @@ class WrittenCode:
         infos = self._infos
         if infos is None:
             return found
-        for _, args, out, node in piece.instructions:
+        for instruction in piece.instructions:
+            args, node = instruction.args, instruction.node
             if len(args) == len(node.inputs):
                 for slot, value in zip(args, node.inputs, strict=True):
                     if slot not in defined and is_number(infos[value]):
                         found.add(slot)
-            defined.update((out,) if type(out) is int else out)
+            defined.update(instruction.outs)
         return found
 
     def _write(
@@ -121,7 +122,7 @@ class WrittenCode:
             text = f"{names[call]}({', '.join(taken)})"
         if not is_fresh:
             fresh.difference_update(args)
-        slots = (result,) if type(result) is int else result
+        slots = instruction.outs
         if kept:  # the array goes on under the name that it has
             variables[result], variables[kept[0]] = variables[kept[0]], variables[result]
         for slot in slots:
@@ -173,9 +174,9 @@ class _Piece:
         self.instructions = instructions
         self.taken: set[int] = set()
         self.defined: set[int] = set()
-        for _, args, out, _ in instructions:
-            self.taken.update(set(args) - self.defined)
-            self.defined.update((out,) if type(out) is int else out)
+        for instruction in instructions:
+            self.taken.update(set(instruction.args) - self.defined)
+            self.defined.update(instruction.outs)
         self.gives: list[int] = []
         self.run: Callable[[list[Any]], Any] = self._interpret
 
@@ -186,8 +187,8 @@ class _Piece:
         """For each instruction the slots whose values nothing takes after it."""
         found = []
         live = set(self.gives)
-        for _, args, out, _ in reversed(self.instructions):
-            live.difference_update((out,) if type(out) is int else out)
-            found.append(set(args) - live)
-            live.update(args)
+        for instruction in reversed(self.instructions):
+            live.difference_update(instruction.outs)
+            found.append(set(instruction.args) - live)
+            live.update(instruction.args)
         return found[::-1]

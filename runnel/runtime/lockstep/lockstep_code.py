@@ -19,6 +19,7 @@ from runnel.graph.operation import Operation
 from runnel.graph.registry import INTERPRETED
 from runnel.ops.sampling.philox import PhiloxStream
 from runnel.passes.clusters.cluster import Segment
+from runnel.passes.program.kernel_call import interpreted
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import StateAccess
 from runnel.passes.structure.structured import (
@@ -38,7 +39,7 @@ from runnel.runtime.lockstep.rows import (
     some,
     stacked,
 )
-from runnel.runtime.lockstep.rules import Call, kernel_of, random_rows, rule_for
+from runnel.runtime.lockstep.rules import Call, random_rows, rule_for
 from runnel.runtime.state.step_context import StepContext
 
 _LARGE_ROW = 1 << 18
@@ -116,8 +117,7 @@ class _RowCall:
 
     def __init__(self, instruction: Instruction, streams: dict[int, tuple[Operation, int]]) -> None:
         self._call, self._args, out, self.node = instruction
-        self._single = type(out) is int
-        self._out: tuple[int, ...] = (out,) if type(out) is int else tuple(out)
+        self._single, self._out = type(out) is int, instruction.outs
         self._streams = [
             (place, streams[slot][0], self._out.index(streams[slot][1]))
             for place, slot in enumerate(self._args)
@@ -171,7 +171,8 @@ class _OperationCall(_RowCall):
     ) -> None:
         super().__init__(instruction, streams)
         self._rule = rule_for(self.node.op_def)
-        self._together: Call = kernel_of(self.node, device)
+        # Not the instruction's call: the shapes that a node declares are those of a row.
+        self._together: Call = interpreted(self.node, device)
 
     def _results(self, args: list[Any], count: int, streams: Streams) -> list[Any]:
         if self._streams:
@@ -204,13 +205,12 @@ class _PartedCall:
     """A conditional: rows part, and are joined again behind it."""
 
     def __init__(self, instruction: Instruction, code: Code, device: str) -> None:
-        _, args, out, self.node = instruction
+        _, args, _, self.node = instruction
         structure = structure_of(self.node)
         assert isinstance(structure, Conditional)
         # Behind the context come the inputs, then streams, which are looked up by their operation.
         self._args = args[1 : 1 + len(self.node.inputs)]
-        outs: tuple[int, ...] = (out,) if type(out) is int else tuple(out)
-        self._out = outs[: len(self.node.outputs)]
+        self._out = instruction.outs[: len(self.node.outputs)]
         self._branches = [_lockstep_of(program, device) for program in structure.programs]
 
     def run(self, slots: list[Any], count: int, streams: Streams, context: StepContext) -> None:

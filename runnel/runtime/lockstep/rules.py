@@ -13,21 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from runnel.graph.registry import INTERPRETED, OpDef
+from runnel.graph.registry import OpDef
 from runnel.graph.shape_inference import broadcast, unchanged
 from runnel.ops.sampling.philox import PhiloxStream, stream_rows
-from runnel.passes.program.kernel_call import bind, fail_now, select
+from runnel.passes.program.kernel_call import interpreted
 from runnel.passes.program.program import Node
 from runnel.runtime.lockstep.rows import SeparateRows, StackedRows, is_rows, repeated, stacked
 
 Call = Callable[..., Any]
 Rule = Callable[[Node, Call, Sequence[Any], int], Any]
 """``(node, call, arguments, count)``: what the call gives for all rows, or None."""
-
-
-def kernel_of(node: Node, device: str) -> Call:
-    """The kernel of ``node`` over arrays of any shape: declared shapes are those of a row."""
-    return bind(select(node, device, INTERPRETED), node, np, check=fail_now)
 
 
 def rule_for(op_def: OpDef) -> Rule | None:
@@ -225,7 +220,7 @@ def _strided(node: Node, call: Call, args: Sequence[Any], count: int) -> Any:
     )
     attrs = {name: node.attrs[name] << 1 | bit for name, bit in _MASKS.items()}
     moved = Node(node.op, node.op_def, node.inputs, node.outputs, (), node.attrs | attrs)
-    return StackedRows(kernel_of(moved, "CPU")(array, begin, end, strides))
+    return StackedRows(interpreted(moved, "CPU")(array, begin, end, strides))
 
 
 def _squeezed(node: Node, call: Call, args: Sequence[Any], count: int) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
+from runnel.runtime.devices.device_memory import readable_size
 from runnel.runtime.report.page import COLOURS, chip, page, table
 from runnel.runtime.report.tier_reason import time_text
 
@@ -19,16 +20,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 4
 _HEADS = ("Unit", "Operations", "Device", "Tier", "Why", "Variables", "Signatures")
-
-
-def bytes_text(count: int) -> str:
-    """A number of bytes for people."""
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            return f"{size:.4g} {unit}"
-        size /= 1024
-    return ""
 
 
 def _flat(step: StepExplanation) -> Iterator[tuple[str, UnitExplanation]]:
@@ -60,13 +51,13 @@ def _signature(one: ForShapes) -> list[str]:
     if one.interpreted is not None:
         lines.append(f"  interpreted: {_times(one.interpreted)}")
     if one.tier == "compiled":
-        lines.append(f"  compiled: {_times(one.compiled)}; memory {bytes_text(one.memory)}")
+        lines.append(f"  compiled: {_times(one.compiled)}; memory {readable_size(one.memory)}")
     return lines
 
 
 def _counts(step: StepExplanation) -> str:
     shown = {
-        name: bytes_text(count) if "memory" in name else str(count)
+        name: readable_size(count) if "memory" in name else str(count)
         for name, count in step.counts.items()
     }
     return ", ".join(f"{name}: {text}" for name, text in shown.items())
@@ -83,7 +74,7 @@ def step_text(step: StepExplanation) -> str:
         if unit.operations:
             lines.append(f"   {len(unit.operations)} operations: {_operations(unit)}")
         if unit.state_bytes:
-            lines.append(f"   variables: {bytes_text(unit.state_bytes)}")
+            lines.append(f"   variables: {readable_size(unit.state_bytes)}")
         for one in unit.signatures:
             lines += [f"   {line}" for line in _signature(one)]
             if one.hlo is not None:
@@ -104,7 +95,7 @@ def step_page(step: StepExplanation) -> str:
             f'<tr><td>{number}</td><td class="name" title="{escape(_operations(unit, None))}">'
             f"{len(unit.operations)}: {escape(_operations(unit))}</td>"
             f"<td>{escape(unit.device)}</td><td>{chip(unit.tier, colour[unit.tier])}</td>"
-            f"<td>{escape(unit.why)}</td><td>{bytes_text(unit.state_bytes)}</td>"
+            f"<td>{escape(unit.why)}</td><td>{readable_size(unit.state_bytes)}</td>"
             f'<td class="at">{signatures}</td></tr>'
         )
         for one in unit.signatures:

@@ -34,9 +34,8 @@ from runnel.runtime.devices.transfer import fetched_observed
 from runnel.runtime.dynamic.region import DynamicRegion
 from runnel.runtime.interpret.block_calls import require_fits
 from runnel.runtime.interpret.interpreter import uninitialized
-from runnel.runtime.schedule.region_unit import RegionUnit
 from runnel.runtime.schedule.schedule import LockstepRun, Schedule, WholeStep
-from runnel.runtime.schedule.unit import BlockingUnit, BoundUnit, SegmentUnit
+from runnel.runtime.schedule.unit import BlockingUnit, BoundUnit, RegionUnit, SegmentUnit
 from runnel.runtime.segment.tier_choice import ALWAYS
 from runnel.runtime.segment.tiers import SegmentRunner
 from runnel.runtime.state.cell import Cell, as_numpy

@@ -11,16 +11,16 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from runnel.graph.registry import INTERPRETED
 from runnel.passes.clusters.cluster import Segment
 from runnel.passes.clusters.units import Unit
-from runnel.passes.program.kernel_call import bind_blocking, select
+from runnel.passes.program.kernel_call import blocking
 from runnel.passes.program.program import Node, ValueInfo
 from runnel.queues.waiter import WAITING
 from runnel.runtime.compile.unconfirmed import Unconfirmed
 from runnel.runtime.devices.transfer import Transfer
+from runnel.runtime.dynamic.region import DynamicRegion
 from runnel.runtime.interpret import verification
-from runnel.runtime.interpret.interpreter import as_op_error
+from runnel.runtime.interpret.interpreter import arrived, as_op_error
 from runnel.runtime.segment.tiers import SegmentRunner
 from runnel.runtime.state.step_context import NodeWaiter, StepContext
 
@@ -121,7 +121,7 @@ class BlockingUnit(BoundUnit):
         super().__init__(unit, place)
         assert isinstance(unit.content, Node)
         self.node = unit.content
-        self._call = bind_blocking(select(self.node, "CPU", INTERPRETED), self.node)
+        self._call = blocking(self.node)
         self._infos = [infos[value] for value in unit.outputs]
 
     def start(self, args: list[Any], context: StepContext, pending: Pending) -> Any:
@@ -152,9 +152,21 @@ class BlockingUnit(BoundUnit):
             context.observer.operation(self.node, begun, time.perf_counter_ns(), results)
 
 
-def arrived(waiter: NodeWaiter) -> Any:
-    """The results that ``waiter`` has been told of, or the error."""
-    if waiter.error is not None:
-        raise as_op_error(waiter.error, waiter.node, ()) from waiter.error
-    assert waiter.made is not None
-    return waiter.made()
+class RegionUnit(BoundUnit):
+    """A loop or conditional that runs by pending counts."""
+
+    __slots__ = ("_region",)
+
+    def __init__(self, unit: Unit, place: int, region: DynamicRegion) -> None:
+        super().__init__(unit, place)
+        self._region = region
+
+    @property
+    def runners(self) -> Sequence[SegmentRunner]:
+        return self._region.runners
+
+    def start(self, args: list[Any], context: StepContext, pending: Pending) -> Any:
+        return self._region.start(args, context, self)
+
+    def resume(self, waiter: NodeWaiter, context: StepContext) -> Any:
+        return self._region.resume(waiter, context)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 _IMPORT_SECONDS = 1.0
@@ -25,13 +24,6 @@ def cost_of_a_second_beside(cores: int) -> float:
     is left: the fewer cores there are, the more of it at the steps' expense.
     """
     return 1 / cores
-
-
-def usable_cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class CompileCost:

@@ -6,14 +6,11 @@ from collections.abc import Callable, Sequence
 
 from runnel.passes.program.program import Node
 from runnel.passes.structure.structured import structure_of
-from runnel.runtime.segment.compile_cost import (
-    compile_cost,
-    cost_of_a_second_beside,
-    usable_cores,
-)
+from runnel.runtime.segment.compile_cost import compile_cost, cost_of_a_second_beside
 from runnel.runtime.segment.segment_compiler import SegmentCompiler
 from runnel.runtime.segment.variants import Variant, Variants
 from runnel.runtime.state.cell import Cell
+from runnel.threads import usable_cores
 
 AUTO, NEVER, ALWAYS = "auto", "never", "always"
 

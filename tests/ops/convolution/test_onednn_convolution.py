@@ -13,6 +13,7 @@ import runnel as tf
 from runnel.native import onednn
 from runnel.ops.convolution import onednn_convolution
 from runnel.ops.convolution.conv_lowering import convolution_shape
+from runnel.threads import usable_cores
 from tests.ops.convolution_cases import CASES, Case, by_loops, lowered
 
 needs_onednn = pytest.mark.usefixtures("library")
@@ -78,7 +79,7 @@ def test_ordinary_convolutions_are_given_to_onednn(direction):
 def test_what_onednn_has_no_fast_kernel_for_is_left_to_us():
     assert not _taken(Case(), onednn_convolution.FORWARD, np.float64)
     alone = Case(batch=1)
-    assert _taken(alone, onednn_convolution.FORWARD) == (onednn_convolution._threads() < 2)
+    assert _taken(alone, onednn_convolution.FORWARD) == (usable_cores() < 2)
 
 
 @needs_onednn

@@ -168,7 +168,7 @@ def test_an_executable_of_another_version_or_machine_is_not_loaded(fact, folder,
         elif fact == "processor":
             other.setattr(executable_cache, "processor", lambda: "another one")
         elif fact == "threads":
-            other.setattr(executable_cache, "_threads", lambda: 1000)
+            other.setattr(executable_cache, "usable_cores", lambda: 1000)
         elif fact == "form":
             other.setattr(executable_cache, "_FORM", "0")
         else:

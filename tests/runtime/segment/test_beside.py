@@ -17,7 +17,8 @@ import pytest
 import runnel as tf
 from runnel.runtime.compile import bound_executable, compiler
 from runnel.runtime.segment import beside, compile_cost, tier_choice, tier_trial, tiers, variants
-from runnel.runtime.segment.compile_cost import cost_of_a_second_beside, usable_cores
+from runnel.runtime.segment.compile_cost import cost_of_a_second_beside
+from runnel.threads import usable_cores
 from tests.both_tiers import COMPILED, INTERPRETED, assert_same, await_compilations, session
 
 SECONDS = 60
@@ -343,6 +344,7 @@ import runnel as tf
 from runnel.runtime.segment import tier_choice
 tier_choice._SHARE = tier_choice._STALL_SECONDS = 0.0
 from runnel.runtime.compile import compiler
+from runnel.threads import usable_cores
 begun = threading.Event()
 compile_segment = compiler.compile_segment
 def told(*arguments):
