@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import runnel as tf
-from runnel.runtime.segment.tier_choice import ALWAYS, NEVER
-from runnel.runtime.session.options import SessionOptions
+from runnel.runtime.state.options import ALWAYS, NEVER, SessionOptions
 
 MODES: dict[str, dict[str, Any]] = {
     "event-driven": {"jit": NEVER, "raises": False},

@@ -13,9 +13,9 @@ from runnel.debug.watch import Keep, StopWhen, Watch, has_inf_or_nan
 from runnel.graph.errors import UnimplementedError
 from runnel.graph.operation import Tensor
 from runnel.runtime.schedule.plan import StepPlan
-from runnel.runtime.segment.tier_choice import NEVER
 from runnel.runtime.session.feeds import check_feed
 from runnel.runtime.session.session import BaseSession
+from runnel.runtime.state.options import NEVER, SessionOptions
 
 
 class WatchedSession:
@@ -114,14 +114,6 @@ class WatchedSession:
         """The same step as the user has described it: nothing compiled, nothing rewritten."""
         sess = self._sess
         tensors, targets, feeds, done = plan._build
-        return StepPlan(
-            tensors,
-            targets,
-            feeds,
-            sess._task,
-            sess._devices,
-            NEVER,
-            False,
-            done,
-            sess._options.raises,
-        )
+        raises = sess._options.raises
+        options = SessionOptions(jit=NEVER, optimizer=False, raises=raises, steps_ahead=0)
+        return StepPlan(tensors, targets, feeds, sess._task, sess._devices, options, done)

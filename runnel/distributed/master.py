@@ -32,8 +32,8 @@ from runnel.passes.placement.partition import partition
 from runnel.passes.program.prune import prune
 from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.session import settings
-from runnel.runtime.session.options import SessionOptions
 from runnel.runtime.session.partial_run import PartialRun
+from runnel.runtime.state.options import SessionOptions
 from runnel.runtime.state.random_streams import RandomStreams
 from runnel.runtime.state.task_state import TaskState
 

@@ -15,7 +15,7 @@ from runnel.distributed.protocol.worker_pb2 import Register
 from runnel.distributed.step_rendezvous import task_of
 from runnel.distributed.worker import WorkerStep
 from runnel.graph import errors
-from runnel.graph.dtypes import DType, as_dtype
+from runnel.graph.dtypes import as_dtype
 from runnel.graph.graph import Graph
 from runnel.graph.import_graph_def import import_graph_def
 from runnel.graph.operation import Operation, Tensor
@@ -24,6 +24,7 @@ from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.schedule.plan import StepPlan
 from runnel.runtime.session import settings
 from runnel.runtime.state.at_exit import require_running
+from runnel.runtime.state.options import SessionOptions
 from runnel.runtime.state.step_context import RunningSteps, StepContext
 from runnel.runtime.state.task_state import TaskState
 from runnel.step_time import limited_by
@@ -102,11 +103,7 @@ class HostedPart:
             feeds,
             self._session.state,
             self._devices,
-            message.jit,
-            message.optimizer,
-            raises=message.raises,
-            precision=_precision(message),
-            tensor_float_32=_allows_tensor_float_32(message),
+            _options(message),
         )
 
 
@@ -114,36 +111,27 @@ def function_planner(
     message: Register, session: HostedSession, devices: SessionDevices
 ) -> Callable[[list[Tensor], list[Operation], list[Tensor]], StepPlan]:
     """Prepares the functions of datasets here, as ``message`` says parts are prepared."""
-    jit, optimizer, raises = message.jit, message.optimizer, message.raises
-    tensor_float_32 = _allows_tensor_float_32(message)
+    options = _options(message)
 
     def plan(fetches: list[Tensor], targets: list[Operation], feeds: list[Tensor]) -> StepPlan:
-        return StepPlan(
-            fetches,
-            targets,
-            feeds,
-            session.state,
-            devices,
-            jit,
-            optimizer,
-            raises=raises,
-            precision=_precision(message),
-            tensor_float_32=tensor_float_32,
-        )
+        return StepPlan(fetches, targets, feeds, session.state, devices, options)
 
     return plan
 
 
-def _precision(message: Register) -> DType | None:
-    """The type that parts compute in where their graphs do not say; it may be none at all."""
-    return as_dtype(message.precision) if message.precision else None
-
-
-def _allows_tensor_float_32(message: Register) -> bool:
-    """What the session says, or this process."""
+def _options(message: Register) -> SessionOptions:
+    """How ``message`` has parts run; what it leaves open, this process says."""
+    tensor_float_32 = settings.current.tensor_float_32
     if message.HasField("tensor_float_32"):
-        return message.tensor_float_32
-    return settings.current.tensor_float_32
+        tensor_float_32 = message.tensor_float_32
+    return SessionOptions(
+        jit=message.jit,
+        optimizer=message.optimizer,
+        raises=message.raises,
+        precision=as_dtype(message.precision) if message.precision else None,
+        steps_ahead=0,
+        tensor_float_32=tensor_float_32,
+    )
 
 
 @dataclass(slots=True)

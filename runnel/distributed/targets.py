@@ -9,7 +9,7 @@ from runnel.distributed.master import MasterSession
 from runnel.distributed.server import server_at
 from runnel.graph.graph import Graph
 from runnel.runtime.session.backend import Backend
-from runnel.runtime.session.options import SessionOptions
+from runnel.runtime.state.options import SessionOptions
 
 SCHEME = "grpc"
 

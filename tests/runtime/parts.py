@@ -16,7 +16,7 @@ from runnel.passes.program.prune import prune
 from runnel.queues.rendezvous import Rendezvous
 from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.schedule.plan import StepPlan
-from runnel.runtime.segment.tier_choice import ALWAYS, AUTO, NEVER
+from runnel.runtime.state.options import ALWAYS, AUTO, NEVER, SessionOptions
 from runnel.runtime.state.step_context import RunningSteps
 from runnel.runtime.state.task_state import TaskState
 from tests.both_tiers import COMPILED, INTERPRETED
@@ -44,8 +44,7 @@ class Task:
             [graph.get_tensor_by_name(name) for name in feeds],
             self.state,
             self._devices,
-            MODES[self._level],
-            True,
+            SessionOptions(jit=MODES[self._level], steps_ahead=0),
         )
 
 

@@ -28,8 +28,9 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     compile_segment, made = compiler.compile_segment, executable_cache.made
 
     def for_gpu(*arguments: Any) -> Any:
-        code, states, streams, inputs, specialized, _, *rest = arguments
-        return compile_segment(code, states, streams, inputs, specialized, "gpu", *rest)
+        *segment, options, device, overwritten, repetitions = arguments
+        options = options._replace(platform="gpu")
+        return compile_segment(*segment, options, device, overwritten, repetitions)
 
     def noted(lowered: Any) -> Any:
         seen.append(lowered.as_text())

@@ -20,7 +20,7 @@ from runnel.graph.collection_pause import collection_paused
 from runnel.graph.operation import Operation
 from runnel.runtime.compile import executable_cache
 from runnel.runtime.compile.entry_store import executables
-from runnel.runtime.compile.executable import Executable
+from runnel.runtime.compile.executable import CompileOptions, Executable
 from runnel.runtime.compile.oversized import require_all_addressable
 from runnel.runtime.compile.repetition import Repetition
 from runnel.runtime.compile.segment_key import Indescribable, segment_key
@@ -44,29 +44,20 @@ def compile_segment(
     streams: Any,
     inputs: Sequence[Any],
     specialized: frozenset[int],
-    platform: str,
+    options: CompileOptions,
     device: Any = None,
-    is_whole: bool = True,
-    is_alone: bool = True,
-    is_chained: bool = False,
-    tensor_float_32: bool = True,
     overwritten: Sequence[Operation] = (),
     repetitions: Sequence[Repetition] = (),
 ) -> Executable:
     """Compiles ``code`` for these concrete shapes (and the values of specialised inputs).
 
-    ``is_whole`` says that it is a whole step. One that is not ``is_alone``, whose step has other
-    segments, asks earlier whether to go on.
-    One that ``is_chained`` takes the outcome of the step before, and where that has failed, or
-    anything else in a chain of steps, it fails too. Without ``tensor_float_32`` an accelerator
-    multiplies float32 with all its bits. ``overwritten`` are variables that the code stores without
-    having loaded them, and that have a value, the last of ``states``: they keep it in a step that
-    fails. ``repetitions`` are traced as loops where that is possible.
+    ``overwritten`` are variables that the code stores without having loaded them, and that have a
+    value, the last of ``states``: they keep it in a step that fails. ``repetitions`` are traced as
+    loops where that is possible.
     """
     global compilations
-    options = (platform, is_whole, is_alone, is_chained, tensor_float_32)
     program = SegmentProgram(
-        code, states, streams, inputs, specialized, *options, overwritten, repetitions
+        code, states, streams, inputs, specialized, options, overwritten, repetitions
     )
     placed: dict[str, Any] = {}
     if device is not None:

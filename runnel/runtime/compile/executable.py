@@ -1,13 +1,27 @@
-"""A compiled segment, and all that a call of it must know."""
+"""A compiled segment: how it is compiled, and all that a call of it must know."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from runnel.passes.program.program import Node
+
+
+class CompileOptions(NamedTuple):
+    """How a segment is compiled."""
+
+    platform: str
+    is_whole: bool = True
+    """Whether it is a whole step."""
+    is_alone: bool = True
+    """Whether its step has no other segments: if it has, a call asks earlier whether to go on."""
+    is_chained: bool = False
+    """Whether it takes the outcome of the step before: where that has failed, it fails too."""
+    tensor_float_32: bool = True
+    """If not, an accelerator multiplies float32 with all its bits."""
 
 
 @dataclass(slots=True)

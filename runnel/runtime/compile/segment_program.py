@@ -21,7 +21,7 @@ import numpy as np
 from runnel.graph.operation import Operation
 from runnel.runtime.compile.buffers import Effects, host_memory
 from runnel.runtime.compile.checks import Checks
-from runnel.runtime.compile.executable import Executable
+from runnel.runtime.compile.executable import CompileOptions, Executable
 from runnel.runtime.compile.gates import gates_of
 from runnel.runtime.compile.joined_trace import JoinedTrace
 from runnel.runtime.compile.joined_updates import JoinedUpdates, joined_updates
@@ -38,9 +38,9 @@ from runnel.runtime.state.flat_pack import parts_of
 _MAX_EMBEDDED_BYTES = 1 << 16
 
 
-def _precision(tensor_float_32: bool, platform: str) -> AbstractContextManager[Any]:
+def _precision(options: CompileOptions) -> AbstractContextManager[Any]:
     """Within the block, products of float32 have the precision that the user wants."""
-    if tensor_float_32 or platform == "cpu":
+    if options.tensor_float_32 or options.platform == "cpu":
         return nullcontext()
     return jax.default_matmul_precision("highest")
 
@@ -84,18 +84,13 @@ class SegmentProgram:
         streams: Any,
         inputs: Sequence[Any],
         specialized: frozenset[int],
-        platform: str,
-        is_whole: bool,
-        is_alone: bool,
-        is_chained: bool,
-        tensor_float_32: bool,
+        options: CompileOptions,
         overwritten: Sequence[Operation],
         repetitions: Sequence[Repetition],
     ) -> None:
         self.code = code
-        self._platform = platform
-        self._is_alone = is_alone
-        self._tensor_float_32 = tensor_float_32
+        self._options = options
+        self._platform = platform = options.platform
         self._repetitions = repetitions
         loaded = self._loaded = [*(variable for variable, _, _ in code.loads), *overwritten]
         load_of = self._load_of = {variable: i for i, variable in enumerate(loaded)}
@@ -136,7 +131,7 @@ class SegmentProgram:
         }
         executable = Executable(None, donated, kept, in_place, {}, [], [], argument_inputs, [])
         self.executable = executable
-        executable.is_chained = is_chained
+        executable.is_chained = options.is_chained
         executable.packs = [[load_of[variable] for variable in pack] for pack in packs]
         executable.flat_packs = [
             ([load_of[variable] for variable in pack], joined.shapes)
@@ -145,10 +140,10 @@ class SegmentProgram:
         ]
         # A step that is whole and touches no state keeps nothing back, whichever thread runs it.
         is_pure = not (code.loads or code.stores or code.streams)
-        executable.asks_natively = platform == "cpu" and not (is_whole and is_pure)
+        executable.asks_natively = platform == "cpu" and not (options.is_whole and is_pure)
         # Shapes only: the arrays themselves may be taken by a concurrent step meanwhile.
         arguments = [_aval(inputs[i]) for i in argument_inputs]
-        if is_chained:
+        if options.is_chained:
             arguments.append(jax.ShapeDtypeStruct((), np.bool_))
         self._operands: tuple[Any, ...] = (
             [
@@ -196,7 +191,7 @@ class SegmentProgram:
             executable.asks_natively = True
             if executable.asks:
                 called = jax.jit(partial(step, may_go_on=None))  # traced again, with that
-        if seconds > (LONG_SECONDS if self._is_alone else SHARED_SECONDS):
+        if seconds > (LONG_SECONDS if self._options.is_alone else SHARED_SECONDS):
             called = self._in_pieces() or called
 
         def function(d: Any, k: Any, s: Any, arguments: Any, c: Any, _: Any) -> Any:
@@ -273,7 +268,7 @@ class SegmentProgram:
 
         def step(*operands: Any, **options: Any) -> Any:
             # Inside of what is traced: so a call need not say it again.
-            with _precision(self._tensor_float_32, self._platform):
+            with _precision(self._options):
                 return self._traced(*operands, **options)
 
         return step

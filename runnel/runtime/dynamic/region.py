@@ -44,8 +44,8 @@ from runnel.runtime.dynamic.loop_code import add_functions
 from runnel.runtime.dynamic.region_run import RegionRun
 from runnel.runtime.dynamic.region_state import Reference, RegionState, RegionVariables
 from runnel.runtime.interpret.stretch import Stretch, is_worth_it
-from runnel.runtime.segment.tier_choice import ALWAYS, NEVER
 from runnel.runtime.segment.tiers import SegmentRunner
+from runnel.runtime.state.options import ALWAYS, NEVER, SessionOptions
 from runnel.runtime.state.step_context import NodeWaiter, StepContext
 from runnel.runtime.state.task_state import TaskState
 
@@ -61,28 +61,23 @@ class DynamicRegion:
         region: Dynamic,
         task: TaskState,
         device: str,
-        mode: str,
+        options: SessionOptions,
         device_of: Mapping[Node, LogicalDevice] | None = None,
-        tensor_float_32: bool = True,
     ) -> None:
-        """``device_of`` says where each node is, if there are several devices.
-
-        ``tensor_float_32`` says whether a GPU may multiply float32 in tf32.
-        """
+        """``device_of`` says where each node is, if there are several devices."""
         program = region.program
         self._task = task
         self._program = program
         self._inputs = region.inputs
         self._device = device
-        self._mode = mode
-        self._tensor_float_32 = tensor_float_32
+        self._options = options
         self.runners: list[SegmentRunner] = []
         """What runs the stretches."""
         frames = Frames(program)
         liveness = Liveness(program, frames, region.uncertain)
         units: Mapping[Frame, Sequence[Unit]] = {f: f.items for f in frames.frames}
-        if mode != NEVER:
-            worth = partial(is_worth_it, device=device, always=mode == ALWAYS)
+        if options.jit != NEVER:
+            worth = partial(is_worth_it, device=device, always=options.jit == ALWAYS)
             units = FrameUnits(program, frames, liveness, device, device_of, worth).of
         self._layout = StepLayout(program, frames, units, device, self._stretch)
         add_functions(self._layout, liveness, program.infos)
@@ -90,9 +85,8 @@ class DynamicRegion:
 
     def _stretch(self, segment: Segment) -> Stretch:
         runner = SegmentRunner(
-            *(self._program, segment, _NO_STATE, self._task, self._device, self._mode),
+            *(self._program, segment, _NO_STATE, self._task, self._device, self._options),
             passes_state=True,
-            tensor_float_32=self._tensor_float_32,
         )
         self.runners.append(runner)
         return Stretch(runner)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from runnel.passes.structure.structured import nested_nodes
 from runnel.runtime.devices.devices import compiles_for_host
 from runnel.runtime.segment.compile_cost import compile_cost
-from runnel.runtime.segment.tier_choice import ALWAYS, NEVER, is_interpreted_badly
+from runnel.runtime.segment.tier_choice import is_interpreted_badly
 from runnel.runtime.segment.tiers import SegmentRunner
 from runnel.runtime.segment.variants import Variant
+from runnel.runtime.state.options import ALWAYS, NEVER
 
 INTERPRETED, COMPILED, COMPILING, IN_PIECES, NOT_RUN = (
     "interpreted",

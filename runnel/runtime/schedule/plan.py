@@ -13,7 +13,7 @@ import numpy as np
 from runnel.graph import errors
 from runnel.graph.collection_pause import collection_paused
 from runnel.graph.device_set import LogicalDevice
-from runnel.graph.dtypes import DType, float32
+from runnel.graph.dtypes import float32
 from runnel.graph.operation import Operation, Tensor
 from runnel.passes.clusters.cluster import Segment
 from runnel.passes.clusters.units import Unit, cut
@@ -36,9 +36,9 @@ from runnel.runtime.interpret.block_calls import require_fits
 from runnel.runtime.interpret.interpreter import uninitialized
 from runnel.runtime.schedule.schedule import LockstepRun, Schedule, WholeStep
 from runnel.runtime.schedule.unit import BlockingUnit, BoundUnit, RegionUnit, SegmentUnit
-from runnel.runtime.segment.tier_choice import ALWAYS
 from runnel.runtime.segment.tiers import SegmentRunner
 from runnel.runtime.state.cell import Cell, as_numpy
+from runnel.runtime.state.options import ALWAYS, SessionOptions
 from runnel.runtime.state.step_context import StepContext
 from runnel.runtime.state.task_state import TaskState
 
@@ -77,37 +77,22 @@ class StepPlan:
         feeds: Sequence[Tensor],
         task: TaskState,
         devices: SessionDevices,
-        mode: str,
-        optimizer: bool,
+        options: SessionOptions,
         done: Collection[Operation] = (),
-        raises: bool = True,
-        precision: DType | None = None,
-        steps_ahead: int | None = 0,
-        tensor_float_32: bool = True,
     ) -> None:
-        """``steps_ahead`` may be on their way to the device; None: as many as pay there.
-
-        ``tensor_float_32`` says whether a GPU may multiply float32 in tf32.
-        """
         self._build = (tuple(fetches), tuple(targets), tuple(feeds), frozenset(done))
         self._task = task
         self._devices = devices
-        self._mode = mode
+        self._options = options
         self._placement: Placement | None = None
         self._placed = False
-        self._optimizer = optimizer
-        self._raises = raises
-        """Whether loops and conditionals are raised, or all run dynamically."""
-        self._precision = None if precision is float32 else precision
-        self._steps_ahead = steps_ahead
-        self._tensor_float_32 = tensor_float_32
         self._runs = 0
         self._to_optimize: Program | None = None
         """The step before it is optimized, for when that is done."""
         # One thread prepares the plan again; others run what there is meanwhile.
         self._prepare_lock = threading.Lock()
         # What is compiled at once is optimized at once: it must not be compiled twice.
-        self._optimized = mode == ALWAYS or devices.default.device_type != "CPU"
+        self._optimized = options.jit == ALWAYS or devices.default.device_type != "CPU"
         self._prepare()
         if not self._optimized and any(r.choice.is_heavy for r in self._ready.schedule.runners):
             self._optimized = True
@@ -115,16 +100,18 @@ class StepPlan:
 
     @collection_paused()
     def _prepare(self) -> None:
-        feeds = self._build[2]
+        feeds, options = self._build[2], self._options
         program = self._to_optimize or self._described()
         self._to_optimize = None
-        if self._optimizer and self._optimized:
+        if options.optimizer and self._optimized:
             program = optimize(program)
-        elif self._optimizer and not _has_structure(program):
+        elif options.optimizer and not _has_structure(program):
             # Passes make new nodes, but for loops and conditionals, which they change.
             self._to_optimize = program
-        if self._precision is not None:  # last: passes look for products, not for casts of them
-            program = mixed_precision(program, self._precision)
+        precision = options.precision
+        if precision is not None and precision is not float32:
+            # Last: passes look for products, not for casts of them.
+            program = mixed_precision(program, precision)
         access = StateAccess(program)
         schedule = self._schedule(program, access)
         fetched_cells = {
@@ -149,8 +136,8 @@ class StepPlan:
         swaps = self._devices.default.device_type != "CPU"
         placement = self._placement
         spans = None if placement is None else partial(computes_on_several, placement=placement)
-        program = explicit_reads(raise_control_flow(program, swaps, self._raises, spans))
-        return rewrite(program) if self._optimizer else program
+        program = explicit_reads(raise_control_flow(program, swaps, self._options.raises, spans))
+        return rewrite(program) if self._options.optimizer else program
 
     def _schedule(self, program: Program, access: StateAccess) -> Schedule:
         """The units of ``program``, bound to the state of the task."""
@@ -190,11 +177,9 @@ class StepPlan:
             # What comes from a queue is not the caller's: it need not be free at the end.
             borrows = not fed.isdisjoint(unit.inputs)
             runner = SegmentRunner(
-                *(program, content, access, self._task, device, self._mode, borrows),
+                *(program, content, access, self._task, device, self._options, borrows),
                 is_whole=is_whole,
                 is_alone=is_alone,
-                steps_ahead=self._steps_ahead,
-                tensor_float_32=self._tensor_float_32,
             )
             return SegmentUnit(unit, place, runner)
         region = structure_of(content)
@@ -203,11 +188,8 @@ class StepPlan:
         placed = None
         if self._placement is not None:
             placed = {node: self._placement.device_of(node.op) for node in region.program.nodes}
-        return RegionUnit(
-            unit,
-            place,
-            DynamicRegion(region, self._task, device, self._mode, placed, self._tensor_float_32),
-        )
+        region_run = DynamicRegion(region, self._task, device, self._options, placed)
+        return RegionUnit(unit, place, region_run)
 
     def run(self, feeds: list[Any], context: StepContext) -> list[Any]:
         """The fetched values, as arrays that are the caller's; sleeps while it can only wait."""
@@ -243,7 +225,7 @@ class StepPlan:
 
     def _next_run(self) -> _Ready:
         self._runs += 1
-        if self._runs > 1 and not self._optimized and self._optimizer:
+        if self._runs > 1 and not self._optimized and self._options.optimizer:
             self._optimize()
         return self._ready
 

@@ -20,6 +20,7 @@ from runnel.runtime.interpret.segment_state import SegmentState
 from runnel.runtime.segment.beside import begin_beside
 from runnel.runtime.segment.cut_segment import CutSegment
 from runnel.runtime.segment.segment_compiler import SegmentCompiler
+from runnel.runtime.segment.tier_choice import TierChoice
 from runnel.runtime.segment.tier_trial import TierTrial
 from runnel.runtime.segment.variants import Variant, Variants
 from runnel.runtime.state.at_exit import is_exiting
@@ -45,10 +46,8 @@ class _Shaped(NamedTuple):
 class Compilations:
     """Compiles the variants of a segment, and notes in them what has come of it.
 
-    ``is_chained`` says whether steps are sent ahead, ``bind(variant, executable, overwritten)``
-    makes what a step calls, ``pays(variant)`` whether it is still worth while, ``cut_around(node)``
-    what runs in place of a segment with a node that has no compiled form, ``usual(variant)`` what
-    an interpreted run takes.
+    ``choice`` says what pays. ``bind(variant, executable, overwritten)`` makes what a step calls,
+    ``cut_around(node)`` what runs in place of a segment with a node that has no compiled form.
     """
 
     def __init__(
@@ -57,21 +56,17 @@ class Compilations:
         code: Code,
         state: SegmentState,
         variants: Variants,
-        is_chained: bool,
+        choice: TierChoice,
         bind: Callable[[Variant, Executable, list[Cell]], BoundExecutable],
-        pays: Callable[[Variant], bool],
         cut_around: Callable[[Node | None], CutSegment | None],
-        usual: Callable[[Variant], float],
     ) -> None:
         self._compiler = compiler
         self._code = code
         self._state = state
         self._variants = variants
-        self._is_chained = is_chained
+        self._choice = choice
         self._bind = bind
-        self._pays = pays
         self._cut_around = cut_around
-        self._usual = usual
         # Guards what follows, and the executables of variants. The thread that holds it compiles
         # itself where no thread can be started any more.
         self._lock = threading.RLock()
@@ -92,7 +87,8 @@ class Compilations:
                 for position in self._variants.specialized:
                     taken[position] = np.array(inputs[position])
                 with self._state.task.lock:
-                    overwritten = self._overwritten() if self._is_chained else {}
+                    is_chained = self._compiler.options.is_chained
+                    overwritten = self._overwritten() if is_chained else {}
                     cells = [*self._state.load_cells, *overwritten.values()]
                     states = [_shaped(cell.held) for cell in cells]
                 beside = begin is begin_beside
@@ -132,14 +128,13 @@ class Compilations:
     ) -> None:
         executable = None
         try:
-            if self._compiler.find_repetitions() and beside and not self._pays(variant):
+            if self._compiler.find_repetitions() and beside and not self._choice.pays(variant):
                 return  # there is more to compile than it seemed
             compiled = self._compiler.executable(
                 self._state,
                 states,
                 inputs,
                 self._variants.specialized,
-                self._is_chained,
                 list(overwritten),
             )
             executable = self._bind(variant, compiled, list(overwritten.values()))
@@ -157,7 +152,7 @@ class Compilations:
         finally:
             with self._lock:
                 if executable is not None:
-                    variant.trial = TierTrial(self._usual(variant)) if beside else None
+                    variant.trial = TierTrial(self._choice.usual(variant)) if beside else None
                     variant.executable = executable
                     self._variants.note_compiled(variant)
                 self.running.pop(variant, None)

@@ -16,6 +16,7 @@ from runnel.graph.operation import Operation
 from runnel.ops.sampling.philox import STREAM_WORDS
 from runnel.passes.clusters.cluster import Segment
 from runnel.passes.program.program import Node, Program
+from runnel.runtime.compile.executable import CompileOptions, Executable
 from runnel.runtime.devices.device_memory import require_memory
 from runnel.runtime.devices.devices import xla_device
 from runnel.runtime.interpret.code import Code, TracedCall
@@ -23,7 +24,6 @@ from runnel.runtime.interpret.segment_state import SegmentState
 from runnel.runtime.segment.compile_cost import compile_cost
 
 if TYPE_CHECKING:
-    from runnel.runtime.compile.executable import Executable
     from runnel.runtime.compile.repetition import Repetition
 
 logger = logging.getLogger("runnel")
@@ -33,11 +33,9 @@ _LARGE = 150
 
 
 class SegmentCompiler:
-    """Compiles a segment of ``count`` nodes for a type of device; ``lower()`` gives its code.
+    """Compiles a segment of ``count`` nodes as ``options`` say; ``lower()`` gives its code.
 
-    ``is_whole`` says that it is a whole step, ``is_alone`` that its step has no other segment,
-    ``tensor_float_32`` whether a GPU may multiply float32 in tf32, ``device_error(error)`` what a
-    device did wrong.
+    ``device_error(error)`` says what a device did wrong.
     """
 
     def __init__(
@@ -45,18 +43,13 @@ class SegmentCompiler:
         program: Program,
         segment: Segment,
         count: int,
-        device: str,
+        options: CompileOptions,
         lower: Callable[[], Code],
-        is_whole: bool,
-        is_alone: bool,
-        tensor_float_32: bool,
         device_error: Callable[[Exception], errors.OpError],
     ) -> None:
         self._segment = segment
-        self._device = device
+        self.options = options
         self._lower = lower
-        self._is_whole, self._is_alone = is_whole, is_alone
-        self._tensor_float_32 = tensor_float_32
         self._device_error = device_error
         self._repetitions: list[Repetition] | None = None
         self._count = count
@@ -77,7 +70,7 @@ class SegmentCompiler:
     def device_name(self) -> str:
         """The device, for messages."""
         device = self._segment.device
-        return f"the {self._device}" if device is None else device.name
+        return f"the {self.options.platform.upper()}" if device is None else device.name
 
     def traced_by(self, node: Node) -> TracedCall:
         """What ``node`` is traced by."""
@@ -90,7 +83,7 @@ class SegmentCompiler:
         from runnel.runtime.compile.gates import repetitions_in
 
         with collection_paused():
-            self._repetitions = repetitions_in(self.code, self._device.lower())
+            self._repetitions = repetitions_in(self.code, self.options.platform)
         self.expected_count = self._count - sum(found.saved for found in self._repetitions)
         return True
 
@@ -100,7 +93,6 @@ class SegmentCompiler:
         states: list[Any],
         inputs: list[Any],
         specialized: Collection[int],
-        is_chained: bool,
         overwritten: list[Operation],
     ) -> Executable:
         """The segment for arrays like ``states`` and ``inputs``, as one call."""
@@ -120,12 +112,8 @@ class SegmentCompiler:
                 streams,
                 inputs,
                 frozenset(specialized),
-                self._device.lower(),
+                self.options,
                 pinned,
-                self._is_whole,
-                self._is_alone,
-                is_chained,
-                self._tensor_float_32,
                 overwritten,
                 self._repetitions or (),
             )

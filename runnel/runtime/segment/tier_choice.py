@@ -10,9 +10,8 @@ from runnel.runtime.segment.compile_cost import compile_cost, cost_of_a_second_b
 from runnel.runtime.segment.segment_compiler import SegmentCompiler
 from runnel.runtime.segment.variants import Variant, Variants
 from runnel.runtime.state.cell import Cell
+from runnel.runtime.state.options import ALWAYS
 from runnel.threads import usable_cores
-
-AUTO, NEVER, ALWAYS = "auto", "never", "always"
 
 # What a compiled call costs, roughly, on a laptop's core.
 _DISPATCH_SECONDS = 40e-6

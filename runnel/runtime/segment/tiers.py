@@ -27,6 +27,7 @@ from runnel.passes.clusters.cluster import Segment
 from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import StateAccess
 from runnel.passes.structure.structured import nested_nodes
+from runnel.runtime.compile.executable import CompileOptions
 from runnel.runtime.compile.spare_buffers import SpareBuffers
 from runnel.runtime.compile.unconfirmed import Unconfirmed
 from runnel.runtime.devices.device_memory import (
@@ -48,19 +49,13 @@ from runnel.runtime.segment.compilations import Compilations
 from runnel.runtime.segment.compile_cost import compile_cost
 from runnel.runtime.segment.cut_segment import CutSegment, cut_around
 from runnel.runtime.segment.segment_compiler import SegmentCompiler
-from runnel.runtime.segment.tier_choice import (
-    ALWAYS,
-    AUTO,
-    NEVER,
-    TierChoice,
-    is_large,
-    must_compile,
-)
+from runnel.runtime.segment.tier_choice import TierChoice, is_large, must_compile
 from runnel.runtime.segment.tier_trial import TierTrial
 from runnel.runtime.segment.variants import Variant, Variants
 from runnel.runtime.state.cell import Cell, as_numpy
 from runnel.runtime.state.in_thread import in_thread
 from runnel.runtime.state.observer import SegmentRun
+from runnel.runtime.state.options import ALWAYS, AUTO, NEVER, SessionOptions
 from runnel.runtime.state.sent_ahead import SentStep
 from runnel.runtime.state.step_context import LOOK_SECONDS, StepContext
 from runnel.runtime.state.task_state import TaskState
@@ -85,9 +80,8 @@ class SegmentRunner:
     ``borrows`` says whether inputs may be the caller's arrays, which must not be in use when a
     step ends. One that ``passes_state`` is a function of values (``runtime.interpret.stretch``):
     ``passed`` is the state that it takes and gives. ``is_whole`` says that it is a whole step:
-    ``steps_ahead`` of such may be on their way to the device (None: where that pays). ``is_alone``
-    says that the rest of its step, if there is any, are single operations.
-    ``tensor_float_32`` says whether a GPU may multiply float32 in tf32.
+    ``options.steps_ahead`` of such may be on their way to the device. ``is_alone`` says that the
+    rest of its step, if there is any, are single operations.
     """
 
     def __init__(
@@ -97,44 +91,42 @@ class SegmentRunner:
         access: StateAccess,
         task: TaskState,
         device: str,
-        mode: str,
+        options: SessionOptions,
         borrows: bool = True,
         passes_state: bool = False,
         is_whole: bool = False,
         is_alone: bool = False,
-        steps_ahead: int | None = 0,
-        tensor_float_32: bool = True,
     ) -> None:
         self.segment = segment
         self._program = program
         self._access = access
         self._task = task
         self._device = device if segment.device is None else segment.device.device_type
+        mode = options.jit
         self._mode = mode if segment.compilable else NEVER
         if self._device == "CPU" and not compiles_for_host():
             self._mode = NEVER
         nodes = [*nested_nodes(segment.nodes)]
-        self._compiler = SegmentCompiler(
-            program,
-            segment,
-            len(nodes),
-            self._device,
-            partial(self._lowered, COMPILED),
+        steps_ahead = options.steps_ahead
+        if steps_ahead is None:
+            steps_ahead = 0 if self._device == "CPU" else _STEPS_AHEAD
+        self._steps_ahead = steps_ahead if is_whole and segment.compilable else 0
+        how = CompileOptions(
+            self._device.lower(),
             is_whole,
             is_alone,
-            tensor_float_32,
-            self._device_error,
+            self._steps_ahead > 0,
+            options.tensor_float_32 is not False,
+        )
+        lowered = partial(self._lowered, COMPILED)
+        self._compiler = SegmentCompiler(
+            program, segment, len(nodes), how, lowered, self._device_error
         )
         self._passes_state = passes_state
         self.passed = Passed([], [], [])
         self._stretches: Stretches | None = None
         self._alike = partial(
-            SegmentRunner,
-            task=task,
-            device=device,
-            mode=mode,
-            borrows=borrows,
-            tensor_float_32=tensor_float_32,
+            SegmentRunner, task=task, device=device, options=options, borrows=borrows
         )
         """Makes runners of other segments for the same session."""
         self._cuts: dict[Node, CutSegment] = {}
@@ -177,19 +169,9 @@ class SegmentRunner:
         self._may_lack_value = self.choice.has_branches or bool(state.optional)
         self._spare = SpareBuffers()
         self._borrows = borrows
-        if steps_ahead is None:
-            steps_ahead = 0 if self._device == "CPU" else _STEPS_AHEAD
-        self._steps_ahead = steps_ahead if is_whole and segment.compilable else 0
         self.compilations = Compilations(
-            self._compiler,
-            self._code,
-            state,
-            self._variants,
-            self._steps_ahead > 0,
-            self._bound,
-            self.choice.pays,
-            self._cut_around,
-            self.choice.usual,
+            *(self._compiler, self._code, state, self._variants, self.choice),
+            *(self._bound, self._cut_around),
         )
 
     @cached_property

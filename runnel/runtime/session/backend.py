@@ -8,6 +8,7 @@ this process register them here.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -17,8 +18,8 @@ from runnel.graph.operation import Operation, Tensor
 from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.schedule.plan import StepPlan
 from runnel.runtime.session import settings
-from runnel.runtime.session.options import SessionOptions
 from runnel.runtime.session.partial_run import PartialRun
+from runnel.runtime.state.options import SessionOptions
 from runnel.runtime.state.random_streams import RandomStreams
 from runnel.runtime.state.resources import Resources
 from runnel.runtime.state.sent_ahead import raise_first
@@ -115,21 +116,14 @@ class LocalBackend:
         done: Collection[Operation],
         precision: Any,
     ) -> StepPlan:
-        options = self._options
-        return StepPlan(
-            fetches,
-            targets,
-            feeds,
-            self.task,
-            self.devices,
-            options.jit,
-            options.optimizer,
-            done,
-            options.raises,
-            precision,
-            _first_given(options.steps_ahead, settings.current.steps_ahead),
-            _first_given(options.tensor_float_32, settings.current.tensor_float_32),
+        options, current = self._options, settings.current
+        options = replace(
+            options,
+            precision=precision,
+            steps_ahead=_first_given(options.steps_ahead, current.steps_ahead),
+            tensor_float_32=_first_given(options.tensor_float_32, current.tensor_float_32),
         )
+        return StepPlan(fetches, targets, feeds, self.task, self.devices, options, done)
 
     def partial_run(self, session: Any, fetches: Any, feeds: list[Any]) -> PartialRun:
         return PartialRun(session, fetches, feeds)

@@ -25,7 +25,6 @@ from runnel.runtime.session import settings
 from runnel.runtime.session.backend import LocalBackend, Plan, open_backend, reset_target
 from runnel.runtime.session.feeds import check_feed, expand_feeds
 from runnel.runtime.session.fetches import Rebuild, expand_fetches
-from runnel.runtime.session.options import SessionOptions
 from runnel.runtime.session.subgraphs import Subgraph, Subgraphs
 from runnel.runtime.state.at_exit import (
     cancel_at_exit,
@@ -36,6 +35,7 @@ from runnel.runtime.state.at_exit import (
 )
 from runnel.runtime.state.in_thread import fulfil
 from runnel.runtime.state.observer import Observers, StepObserver
+from runnel.runtime.state.options import SessionOptions
 from runnel.runtime.state.sent_ahead import raise_first
 from runnel.runtime.state.step_context import RunningSteps
 from runnel.runtime.state.task_state import TaskState

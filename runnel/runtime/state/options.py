@@ -37,8 +37,9 @@ from typing import Any
 
 from runnel.graph import dtypes
 from runnel.graph.dtypes import DType
-from runnel.runtime.segment.tier_choice import ALWAYS, AUTO, NEVER
 
+AUTO, NEVER, ALWAYS = "auto", "never", "always"
+"""Whether segments are compiled: when that pays, never, whatever can be."""
 _ON, _OFF = 1, 2
 _OWN = {"steps_ahead": "i", "tensor_float_32": "b"}
 """runnel's own settings, and the field of ``AttrValue`` that each is in."""
@@ -46,7 +47,7 @@ _OWN = {"steps_ahead": "i", "tensor_float_32": "b"}
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """The settings of a session that runnel acts upon."""
+    """The settings of a session that runnel acts upon, or of a step."""
 
     jit: str = AUTO
     optimizer: bool = True
@@ -58,7 +59,8 @@ class SessionOptions:
     """The 16-bit type of products; None leaves it to the graph, float32 forbids it."""
 
     steps_ahead: int | None = None
-    """How many steps may be on their way to a device; None leaves it to the process."""
+    """How many steps may be on their way to a device; None leaves it to the process, or, where that
+    has been asked, means as many as pay there."""
 
     tensor_float_32: bool | None = None
     """Whether a GPU may multiply in tf32; None leaves it to the process."""
