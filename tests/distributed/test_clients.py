@@ -23,6 +23,7 @@ from runnel.distributed.service import SERVICE, VERSION, ClientService
 from runnel.distributed.session_tasks import SessionTasks
 from runnel.runtime.session import session as sessions
 from tests.distributed.clusters import Process, cluster_of, free_addresses, servers
+from tests.sleepers import await_sleepers
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -151,7 +152,7 @@ def test_the_status_tells_the_line_that_a_step_waits_at(session, server):
     element = queue.dequeue()
     thread = threading.Thread(target=lambda: pytest.raises(tf.errors.OpError, session.run, element))
     thread.start()
-    assert served(server).session._steps.await_sleepers(1, 60)
+    assert await_sleepers(served(server).session._steps, 1, 60)
     told = json.loads(status(server.target.removeprefix("grpc://")))
     lines = [w["line"] for s in told["sessions"] for r in s["steps"] for w in r["waits_for"]]
     lines += [w["line"] for m in told["masters"] for r in m["steps"] for w in r["waits_for"]]

@@ -10,6 +10,7 @@ import pytest
 
 import runnel as tf
 from tests.distributed.clusters import Process, cluster_of, servers
+from tests.sleepers import await_sleepers
 
 WORKERS = 3
 
@@ -75,7 +76,7 @@ def test_a_session_with_state_of_its_own_takes_nothing_from_the_groups_of_others
     limit = tf.RunOptions(timeout_in_ms=60_000)
     with ThreadPoolExecutor(WORKERS) as pool:
         first = pool.submit(sessions[1].run, totals[1], None, limit)
-        assert sessions[1]._steps.await_sleepers(1, 60)
+        assert await_sleepers(sessions[1]._steps, 1, 60)
         with tf.Session(cluster["worker1"].target, config=isolated) as own:
             assert own.run(tf.constant(1.0)) == 1.0
         rest = [pool.submit(sessions[i].run, totals[i], None, limit) for i in (0, 2)]

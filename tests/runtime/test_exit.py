@@ -137,10 +137,11 @@ for _ in range(20):
 """
 
 DEQUEUE = """
+from tests.sleepers import await_sleepers
 queue = tf.FIFOQueue(10, [tf.float32], [[]])
 start(sess.run, queue.dequeue() * 2)
 sess.run(tf.constant(1.0) + 1)
-sess._steps.await_sleepers(1, 60)
+await_sleepers(sess._steps, 1, 60)
 """
 
 INTERPRETED_LOOP = """

@@ -14,6 +14,7 @@ from tests.runtime.parts import Step, Tasks
 from tests.runtime.program_generator import random_program
 from tests.runtime.test_fuzz import SEEDS, assert_equal, fuzz
 from tests.runtime.test_random_placement import FedByQueues, random_flow, scatter, session
+from tests.sleepers import await_sleepers
 
 TWO = {0: "worker", 1: "ps", 2: "worker"}
 THREE = {0: "a", 1: "b", 2: "c"}
@@ -167,7 +168,7 @@ def test_what_waits_for_ever_is_ended_by_its_own_name():
     runs = threading.Thread(target=step.run_parts, args=({}, {}))
     runs.start()
     for task in cluster.tasks.values():
-        assert task.steps.await_sleepers(1, 30)
+        assert await_sleepers(task.steps, 1, 30)
     step.rendezvous.abort(tf.errors.UnavailableError(None, None, "the other task is gone"))
     runs.join(30)
     errors = {type(error).__name__: str(error) for error in step.errors.values()}

@@ -12,6 +12,7 @@ import pytest
 
 import runnel as tf
 from tests.both_tiers import COMPILED, INTERPRETED, session
+from tests.sleepers import await_sleepers
 
 TIERS = pytest.mark.parametrize("level", [INTERPRETED, COMPILED])
 
@@ -41,7 +42,7 @@ class Running:
 
 def asleep(sess: Any, count: int = 1) -> None:
     """Waits until ``count`` steps of ``sess`` sleep."""
-    assert sess._steps.await_sleepers(count, 30), f"fewer than {count} steps sleep"
+    assert await_sleepers(sess._steps, count, 30), f"fewer than {count} steps sleep"
 
 
 def error_of(running: Running) -> Exception:

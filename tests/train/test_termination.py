@@ -33,6 +33,7 @@ step = tf.train.get_or_create_global_step()
 ENDLESS = "given = tf.constant(1, tf.int64)\n"
 
 QUEUE = """
+from tests.sleepers import await_sleepers
 queue = tf.FIFOQueue(10, tf.int64, [[]])
 fill = queue.enqueue_many([[1, 1, 1]])
 given = queue.dequeue()
@@ -40,7 +41,7 @@ given = queue.dequeue()
 def fill_and_watch(sess):
     sess.run(fill)
     def watch():
-        sess._steps.await_sleepers(1, 60)
+        await_sleepers(sess._steps, 1, 60)
         say("waiting")
     threading.Thread(target=watch, daemon=True).start()
 """
@@ -115,7 +116,7 @@ def told(tmp_path, program, number, sign):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert process.stdout is not None
     seen = []

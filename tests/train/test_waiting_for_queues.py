@@ -13,6 +13,7 @@ import runnel as tf
 from runnel.pipelines.watching import INPUT_TIMES, InputInterval
 from runnel.profile_script import profile
 from runnel.train import progress_hook
+from tests.sleepers import await_sleepers
 
 
 def slow_batches():
@@ -60,7 +61,7 @@ def test_threads_that_fill_a_queue_do_not_count():
     with tf.Session() as sess:
         coord = tf.train.Coordinator()
         threads = tf.train.start_queue_runners(sess, coord)
-        assert sess._steps.await_sleepers(1, 10), "the runner waits"
+        assert await_sleepers(sess._steps, 1, 10), "the runner waits"
         sess.run(put)
         assert sess.run(taken) == 7
         coord.request_stop()

@@ -48,6 +48,8 @@ _UNSEEN = sys.getrefcount(_alone.held)
 """What the count of references is of something that only its cell refers to."""
 
 Explain = Callable[[Executable, list[Any], StepContext], None]
+Called = tuple[list[Any], Any, list[Undo]]
+"""The outputs of a call, whether its checks hold, and what a failed one must take back."""
 
 
 class CallCount(Protocol):
@@ -176,7 +178,7 @@ class BoundExecutable:
 
     def _first_or_later_call(
         self, arguments: list[Any], context: StepContext, step: SentStep | None
-    ) -> tuple[list[Any], Any, list[Undo]]:
+    ) -> Called:
         """Makes a call that asks nothing."""
         run = None if self._was_called else CompiledRun(context)
         try:
@@ -213,7 +215,7 @@ class BoundExecutable:
         run: CompiledRun | None,
         context: StepContext,
         step: SentStep | None = None,
-    ) -> tuple[list[Any], Any, list[Undo]]:
+    ) -> Called:
         """Makes the call; ``run`` is told of an interrupt that came too late to prevent it.
 
         ``step`` gets the outcome, together with the cells that get their new values.
@@ -238,7 +240,7 @@ class BoundExecutable:
         run: CompiledRun | None,
         context: StepContext,
         step: SentStep | None,
-    ) -> tuple[list[Any], Any, list[Undo]]:
+    ) -> Called:
         """Makes the call when no other step is in the middle of writing the same state.
 
         What a failed check has to take back, and what the call itself says of random streams, is
@@ -270,7 +272,7 @@ class BoundExecutable:
         run: CompiledRun | None,
         context: StepContext,
         step: SentStep | None,
-    ) -> tuple[list[Any], Any, list[Undo]]:
+    ) -> Called:
         """Makes the call when no interpreted segment looks at a table of which it changes rows.
 
         XLA would leave the table to that segment and make a copy. It is not waited for longer than
@@ -293,13 +295,8 @@ class BoundExecutable:
         """The size of the tables that someone looks at beside their cell."""
         return sum(cell.held.nbytes for cell in self._tables if _is_looked_at(cell))
 
-    def _call(
-        self, arguments: list[Any], run: CompiledRun | None, step: SentStep | None
-    ) -> tuple[list[Any], Any, list[Undo]]:
-        """Makes the call, under the store's lock, and stores the new state.
-
-        Returns the outputs, whether the checks hold, and what a failed one must take back.
-        """
+    def _call(self, arguments: list[Any], run: CompiledRun | None, step: SentStep | None) -> Called:
+        """Makes the call, under the store's lock, and stores the new state."""
         executable, state = self.executable, self._state
         if self._reshaped is not None and self._reshaped():
             raise Reshaped

@@ -315,6 +315,15 @@ class Effects:
         finally:
             self.sweeper = before
 
+    @contextmanager
+    def set_aside(self) -> Iterator[None]:
+        """What the block does to stacks and arrays is forgotten at its end."""
+        before = dict(self.contents)
+        try:
+            yield
+        finally:
+            self.contents = before
+
     def large_buffers(self, platform: str) -> list[Any]:
         """Buffers that a segment hands out to be lent to its next run (donated).
 

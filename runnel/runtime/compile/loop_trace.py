@@ -106,9 +106,8 @@ class LoopTrace:
 
         def body(carry: Any) -> Any:
             variables, carried, held = carry
-            before = dict(self._effects.contents)
             own = around.copied(state)
-            try:
+            with self._effects.set_aside():
                 around.restore(carried, own, handles)
                 for handle in stacks:
                     more, move = growth[handle]
@@ -121,22 +120,17 @@ class LoopTrace:
                     self._effects.contents[array].bound = after[array].bound
                 following, holds = self._iteration(variables, own, None)
                 return following, around.carried(own, handles), held & holds
-            finally:
-                self._effects.contents = before
 
         def goes_on(carry: Any) -> Any:
             variables, carried, holds = carry
-            before = dict(self._effects.contents)
             own = around.copied(state)
-            try:
+            with self._effects.set_aside():
                 around.restore(carried, own, handles)
                 checks = around.owner.checks.inside()
                 results = self._run_condition(variables, own, checks)
                 if checks.nodes:
                     raise NotCompilable("a condition that checks its data")
                 return results[0] & holds if checked else results[0]
-            finally:
-                self._effects.contents = before
 
         start = (firsts, around.carried(state, handles), jnp.asarray(True))
         inside = self._effects.loop_seconds
@@ -242,9 +236,8 @@ class LoopTrace:
             found = around.run_program(self._condition, inputs, own, checks)
             limits.extend(found[self._extra :])
 
-        before = dict(self._effects.contents)
-        jax.eval_shape(look)
-        self._effects.contents = before
+        with self._effects.set_aside():
+            jax.eval_shape(look)
         most: int | None = None
         exact = counters.exact
         for counter, limit in zip(counters.bounds, limits, strict=True):

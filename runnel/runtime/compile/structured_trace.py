@@ -222,27 +222,23 @@ class StructuredTrace:
             return arrays, self.carried(own, handles), holds
 
         shapes: list[Any] = [None, None]
-        contents = self.effects
+        effects = self.effects
 
         def attempt() -> None:
-            before = dict(contents.contents)
-            merged = dict(before)
+            merged = before = dict(effects.contents)
             for side in (0, 1):
-                contents.contents = dict(before)
-                shapes[side] = jax.eval_shape(lambda s=side: branch(s, ()))
-                merged = _joined(merged, contents.contents, before)
-            contents.contents = merged
+                with effects.set_aside():
+                    shapes[side] = jax.eval_shape(lambda s=side: branch(s, ()))
+                    merged = _joined(merged, effects.contents, before)
+            effects.contents = merged
 
         handles = self.settle(attempt, 1)
         after = self.outcome(attempt, handles)
         slots = self._branch_results(gives, shapes)
 
         def traced(side: int) -> Any:
-            before = dict(contents.contents)
-            try:
+            with effects.set_aside():
                 arrays, carried, holds = branch(side, handles)
-            finally:
-                contents.contents = before
             given = iter(arrays)
             results: list[Any] = []
             for is_given, aval in zip(gives[side], slots, strict=True):

@@ -48,7 +48,7 @@ _KEEPING = frozenset({"StackPushV2", "TensorArrayWriteV3"})
 class StructuredCall:
     """A structured node, as a function of a context, its inputs, variables and random streams."""
 
-    __slots__ = ("_node", "_infos", "_device", "_stretches", "_fixed", "_function", "_observed")
+    __slots__ = ("node", "infos", "device", "stretches", "fixed", "_function", "_observed")
 
     def __init__(
         self,
@@ -59,11 +59,11 @@ class StructuredCall:
         fixed: Collection[int] | None = None,
     ) -> None:
         """``fixed`` are the inputs that are the same whenever this runs in a step (all if None)."""
-        self._node = node
-        self._infos = infos
-        self._device = device
-        self._stretches = stretches
-        self._fixed = set(node.inputs) if fixed is None else fixed
+        self.node = node
+        self.infos = infos
+        self.device = device
+        self.stretches = stretches
+        self.fixed = set(node.inputs) if fixed is None else fixed
         self._function: Callable[..., Any] | None = None
         self._observed: Callable[..., Any] | None = None
 
@@ -81,45 +81,33 @@ class StructuredCall:
         return self._function
 
     def _write(self, observed: bool) -> Callable[..., Any]:
-        if any(node.op_def.name in _KEEPING for node in nested_nodes([self._node])):
+        if any(node.op_def.name in _KEEPING for node in nested_nodes([self.node])):
             # Memory for all iterations, a little each, which a step would map anew page by page.
             keep_some_freed_memory()
-        writer = _Writer(
-            self._node, self._infos, self._device, observed, self._stretches, self._fixed
-        )
-        return writer.function()
+        return _Writer(self, observed).function()
 
 
 class _Writer:
     """Writes the function of one structured node."""
 
-    def __init__(
-        self,
-        node: Node,
-        infos: list[ValueInfo],
-        device: str,
-        observed: bool,
-        stretches: Stretches | None,
-        fixed: Collection[int],
-    ) -> None:
-        self._node = node
-        self._infos = infos
-        self._device = device
+    def __init__(self, call: StructuredCall, observed: bool) -> None:
+        node, infos = call.node, call.infos
+        self._call = call
+        self._node, self._infos, self._fixed = node, infos, call.fixed
+        self._stretches = call.stretches
         self._observed = observed
-        self._stretches = stretches
-        self._fixed = fixed
         self._out = FunctionWriter(node, infos)
         self._line = self._out.line
         touched = touched_by(node)
         self._state = {variable: f"s{i}" for i, variable in enumerate(touched.variables)}
         self._streams = {op: (f"r{i}", f"d{i}") for i, op in enumerate(touched.random)}
         self._programs = ProgramWriter(
-            *(self._out, infos, device, observed, stretches),
+            *(self._out, infos, call.device, observed, call.stretches),
             *(self._state, self._streams, self._nested),
         )
 
     def _nested(self, node: Node, fixed: Collection[int]) -> Callable[..., Any]:
-        inner = StructuredCall(node, self._infos, self._device, self._stretches, fixed)
+        inner = StructuredCall(node, self._infos, self._call.device, self._stretches, fixed)
         return inner.function(self._observed)
 
     def function(self) -> Callable[..., Any]:

@@ -72,9 +72,16 @@ _DRAW_IN_GROUPS = frozenset({"RandomUniform", "RandomUniformInt", "RandomStandar
 # Element by element -------------------------------------------------------------------------------
 
 
+def _first_alone(args: Sequence[Any]) -> np.ndarray | None:
+    """The rows of the first argument in one array; None where others have rows, too."""
+    if any(map(is_rows, args[1:])) or not is_rows(args[0]):
+        return None
+    return stacked(args[0])
+
+
 def _elementwise(node: Node, call: Call, args: Sequence[Any], count: int) -> Any:
-    array = stacked(args[0]) if is_rows(args[0]) else None
-    if array is None or any(map(is_rows, args[1:])):
+    array = _first_alone(args)
+    if array is None:
         return None
     return StackedRows(call(array, *args[1:]))
 
@@ -145,9 +152,8 @@ def _behind(axes: Any) -> Any:
 
 def _along(node: Node, call: Call, args: Sequence[Any], count: int) -> Any:
     """``kernel(x, axes)``."""
-    x, axes = args[0], args[1]
-    array = stacked(x) if is_rows(x) else None
-    if array is None or any(map(is_rows, args[1:])):
+    array, axes = _first_alone(args), args[1]
+    if array is None:
         return None
     size = 1 + (node.op_def.name == "ExpandDims")
     if np.any(np.asarray(axes) < -(array.ndim - 2 + size)):
@@ -159,9 +165,8 @@ def _along(node: Node, call: Call, args: Sequence[Any], count: int) -> Any:
 
 def _reduced(node: Node, call: Call, args: Sequence[Any], count: int) -> Any:
     """A reduction over all of a row: the rounding of a sum depends on the order of its terms."""
-    x, axes = args
-    array = stacked(x) if is_rows(x) else None
-    if array is None or is_rows(axes) or array.ndim == 1:
+    array, axes = _first_alone(args), args[1]
+    if array is None or array.ndim == 1:
         return None
     exact = array.dtype.kind in "biu" or node.op_def.name not in ("Sum", "Mean", "Prod")
     rank = array.ndim - 1
@@ -177,8 +182,8 @@ def _with_first(make: Callable[[Node, Any, np.ndarray, int], Any], *places: int)
     """``kernel(x, sizes, ...)`` where ``sizes`` has an entry for each dimension of ``x``."""
 
     def rule(node: Node, call: Call, args: Sequence[Any], count: int) -> Any:
-        array = stacked(args[0]) if is_rows(args[0]) else None
-        if array is None or not array.size or any(map(is_rows, args[1:])):
+        array = _first_alone(args)
+        if array is None or not array.size:
             return None
         moved = [
             make(node, np.asarray(arg), array, place) if place in places else arg
@@ -210,9 +215,8 @@ _MASKS |= {"shrink_axis_mask": 0}
 
 
 def _strided(node: Node, call: Call, args: Sequence[Any], count: int) -> Any:
-    x, *bounds = args
-    array = stacked(x) if is_rows(x) else None
-    if array is None or any(map(is_rows, bounds)):
+    array, bounds = _first_alone(args), args[1:]
+    if array is None:
         return None
     begin, end, strides = (
         np.concatenate([np.asarray([first], b.dtype), b])
@@ -261,8 +265,8 @@ def _concatenated(node: Node, call: Call, args: Sequence[Any], count: int) -> An
 
 def _last(node: Node, call: Call, args: Sequence[Any], count: int) -> Any:
     """Along the last dimension of an array of any rank but 0."""
-    array = stacked(args[0])
-    if array is None or array.ndim < 2 or any(map(is_rows, args[1:])):
+    array = _first_alone(args)
+    if array is None or array.ndim < 2:
         return None
     return StackedRows(call(array, *args[1:]))
 
@@ -286,8 +290,8 @@ def _gathered(node: Node, call: Call, args: Sequence[Any], count: int) -> Any:
 
 def _batched(node: Node, call: Call, args: Sequence[Any], count: int) -> Any:
     """A kernel over a batch of images: those of all rows are one batch."""
-    array = stacked(args[0]) if is_rows(args[0]) else None
-    if array is None or array.ndim != 5 or any(map(is_rows, args[1:])):
+    array = _first_alone(args)
+    if array is None or array.ndim != 5:
         return None
     found = call(array.reshape(-1, *array.shape[2:]), *args[1:])
     return StackedRows(found.reshape(*array.shape[:2], *found.shape[1:]))
@@ -304,9 +308,8 @@ def _texts(node: Node, call: Call, args: Sequence[Any], count: int) -> Any:
 def _examples(node: Node, call: Call, args: Sequence[Any], count: int) -> Any:
     from runnel.ops.parsing.parse_example import parsed_together
 
-    texts, *defaults = args
-    array = stacked(texts) if is_rows(texts) else None
-    if array is None or array.ndim != 1 or any(map(is_rows, defaults)):
+    array, defaults = _first_alone(args), list(args[1:])
+    if array is None or array.ndim != 1:
         return None
     found = [
         SeparateRows(part) if isinstance(part, list) else StackedRows(part)

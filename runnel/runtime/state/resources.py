@@ -28,7 +28,7 @@ class Resources:
 
     def __init__(self) -> None:
         # Guards both tables; held while a resource is looked up or made, not while it is used.
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._containers: dict[str, dict[tuple[type, str], Resource]] = {}
         # What each operation has found, so that a step need not look at names.
         self._found: dict[Operation, Resource] = {}
@@ -50,25 +50,16 @@ class Resources:
         found: Any = self._found.get(operation)
         if found is not None:
             return found
-        with self._lock:
-            return self._locate(operation, kind, make, check)
-
-    def _locate(
-        self,
-        operation: Operation,
-        kind: type[R],
-        make: Callable[[str], R],
-        check: Callable[[R], None] | None,
-    ) -> R:
         container, name = variable_name(operation)
-        named = self._containers.setdefault(container, {})
-        present: Any = named.get((kind, name))
-        if present is None:
-            present = named[kind, name] = make(name)
-        elif check is not None:
-            check(present)
-        self._found[operation] = present
-        return present
+        with self._lock:
+            named = self._containers.setdefault(container, {})
+            present: Any = named.get((kind, name))
+            if present is None:
+                present = named[kind, name] = make(name)
+            elif check is not None:
+                check(present)
+            self._found[operation] = present
+            return present
 
     def handle(
         self,
@@ -82,7 +73,7 @@ class Resources:
         if handle is None:
             handle = np.empty((), object)
             with self._lock:
-                handle[()] = self._locate(operation, kind, make, check)
+                handle[()] = self.find(operation, kind, make, check)
                 self._handles[operation] = handle
         return handle
 

@@ -263,13 +263,10 @@ class StepContext:
 
     def sleep(self) -> None:
         """Sleeps until something has arrived, or the step has to stop."""
-        steps = self.steps
-        steps.fell_asleep(self)
         start = time.perf_counter()
         try:
             self.sleep_until(self._has_results)
         finally:
-            steps.woke(self)
             if self._arrived:
                 self._count_input(self._arrived[0].node, time.perf_counter() - start)
 
@@ -365,9 +362,6 @@ class RunningSteps:
         "_running",
         "_closed",
         "_impatient",
-        "_asleep",
-        "_watched",
-        "_sleep_changed",
     )
 
     def __init__(self, resources: Resources) -> None:
@@ -384,11 +378,6 @@ class RunningSteps:
         self._closed: str | None = None
         self._impatient: dict[int, str] = {}
         """Threads whose steps do not wait for input, and why."""
-        self._asleep: set[StepContext] = set()
-        """The steps that can only wait; changed by single operations of a set only."""
-        self._watched = 0
-        # Guards _watched, and tells those who watch that _asleep has changed.
-        self._sleep_changed = threading.Condition()
 
     def begin(self, deadline: float | None = None, observer: Any = None) -> StepContext:
         """A step that runs from now on; :meth:`end` must follow."""
@@ -425,27 +414,6 @@ class RunningSteps:
     def running(self) -> list[StepContext]:
         """The steps that run now."""
         return list(self._running.values())
-
-    def fell_asleep(self, context: StepContext) -> None:
-        """Notes that a step can only wait, until :meth:`woke`."""
-        self._asleep.add(context)
-        # Who watches says so first and then looks; this is the other way around.
-        if self._watched:
-            with self._sleep_changed:
-                self._sleep_changed.notify_all()
-
-    def woke(self, context: StepContext) -> None:
-        """Notes that a step goes on."""
-        self._asleep.discard(context)
-
-    def await_sleepers(self, count: int, seconds: float) -> bool:
-        """Waits until ``count`` steps can only wait; False when they do not."""
-        with self._sleep_changed:
-            self._watched += 1
-            try:
-                return self._sleep_changed.wait_for(lambda: len(self._asleep) >= count, seconds)
-            finally:
-                self._watched -= 1
 
     def interrupt(self, why: str, thread: int) -> None:
         """Has the steps of ``thread`` end where they wait for input, until :meth:`calm`."""

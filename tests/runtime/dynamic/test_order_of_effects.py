@@ -9,6 +9,7 @@ import pytest
 
 import runnel as tf
 from tests.both_tiers import COMPILED, INTERPRETED, session
+from tests.sleepers import await_sleepers
 
 LEVELS = pytest.mark.parametrize("level", [INTERPRETED, COMPILED])
 WHEN = pytest.mark.parametrize("when", ["before", "late"])
@@ -24,7 +25,7 @@ def run(sess: tf.Session, fetches: Any, feeds: Any, fill: list[tf.Operation], wh
     thread = threading.Thread(target=lambda: found.append(sess.run(fetches, feeds)))
     thread.start()
     for operation in fill:
-        assert sess._steps.await_sleepers(1, 30)
+        assert await_sleepers(sess._steps, 1, 30)
         sess.run(operation)
     thread.join(60)
     return found[0]
