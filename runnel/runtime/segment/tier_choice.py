@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from runnel.passes.clusters.cluster import Segment
 from runnel.passes.program.program import Node
 from runnel.passes.structure.structured import structure_of
+from runnel.runtime.interpret.segment_state import SegmentState
 from runnel.runtime.segment.compile_cost import compile_cost, cost_of_a_second_beside
 from runnel.runtime.segment.segment_compiler import SegmentCompiler
 from runnel.runtime.segment.variants import Variant, Variants
@@ -29,39 +31,37 @@ _BLAS_TYPES = frozenset("fdFD")
 
 
 class TierChoice:
-    """Which tier a segment of ``nodes`` runs in.
+    """Which tier a segment of ``nodes``, those inside of loops included, runs in.
 
-    ``arrays`` counts those that a compiled call takes and gives. ``rows`` are the cells of
-    variables of which it updates rows, ``loads`` those that it reads. ``is_part`` says that it is
-    a part of a loop or branch that is interpreted, ``is_whole`` that it is a whole step.
+    ``rows`` are the cells of variables of which it updates rows. ``is_part`` says that it is a part
+    of a loop or branch that is interpreted.
     """
 
     def __init__(
         self,
         mode: str,
-        device: str,
+        segment: Segment,
         nodes: Sequence[Node],
-        arrays: int,
+        state: SegmentState,
         rows: Sequence[Cell],
-        loads: Sequence[Cell],
         variants: Variants,
         compiler: SegmentCompiler,
         can_interpret: Callable[[], bool],
         is_part: bool,
-        is_whole: bool,
     ) -> None:
         self.is_heavy = any(map(is_interpreted_badly, nodes))
         """Whether it is compiled at once because the interpreter would take forever."""
-        self.must_compile = must_compile(mode, device)
+        self.must_compile = must_compile(mode, compiler.options.platform.upper())
         self.has_branches = any(structure_of(node) is not None for node in nodes)
+        arrays = len(state.loads) + len(state.stored) + len(segment.inputs) + len(segment.outputs)
         self.dispatch_seconds = _DISPATCH_SECONDS + _DISPATCH_SECONDS_PER_ARRAY * arrays
         self._row_cells = rows
-        self._loads = loads
+        self._loads = state.load_cells
         self._variants = variants
         self._compiler = compiler
         self._can_interpret = can_interpret
         self._is_part = is_part
-        self._only_updates = not is_whole and not any(
+        self._only_updates = not compiler.options.is_whole and not any(
             node.op_def.heavy or node.op_def.name.startswith(_PRODUCTS) for node in nodes
         )
 
