@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import float32, float64, int64
 from runnel.graph.operation import Tensor
 from runnel.metrics.gathering import Metric, collected, matched, metric_variable
@@ -23,6 +24,21 @@ from runnel.ops.zero_safe import div_no_nan
 from runnel.variables.variable_scope import variable_scope
 
 
+def gathered_confusion_matrix(
+    labels: Any, predictions: Any, num_classes: int, weights: Any = None
+) -> tuple[Any, Tensor]:
+    """How often each class, a row, is taken for each, a column: a variable, and its update."""
+    total = metric_variable([num_classes] * 2, float64, "total_confusion_matrix")
+    labels = cast(convert_to_tensor(labels), int64)
+    predictions = cast(convert_to_tensor(predictions), int64)
+    rows = one_hot(reshape(labels, [-1]), num_classes, dtype=float64)
+    columns = one_hot(reshape(predictions, [-1]), num_classes, dtype=float64)
+    if weights is not None:
+        flat = reshape(broadcast_to(cast(weights, float64), shape(labels)), [-1, 1])
+        rows = rows * flat
+    return total, assign_add(total, matmul(rows, columns, transpose_a=True))
+
+
 def mean_iou(
     labels: Any,
     predictions: Any,
@@ -35,13 +51,7 @@ def mean_iou(
     """The mean over classes of the intersection of labels and predictions over their union."""
     with variable_scope(name, "mean_iou", (predictions, labels, weights)):
         predictions, labels, weights = matched(predictions, labels, weights)
-        total = metric_variable([num_classes] * 2, float64, "total_confusion_matrix")
-        rows = one_hot(reshape(labels, [-1]), num_classes, dtype=float64)
-        columns = one_hot(reshape(predictions, [-1]), num_classes, dtype=float64)
-        if weights is not None:
-            flat = reshape(broadcast_to(weights, shape(labels)), [-1, 1])
-            rows = rows * cast(flat, float64)
-        update = assign_add(total, matmul(rows, columns, transpose_a=True))
+        total, update = gathered_confusion_matrix(labels, predictions, num_classes, weights)
         matrix = identity(total)
         both = cast(matrix_diag_part(matrix), float32)
         union = cast(reduce_sum(matrix, 0) + reduce_sum(matrix, 1), float32) - both

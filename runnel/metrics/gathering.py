@@ -20,12 +20,15 @@ Metric = tuple[Tensor, Tensor]
 """The value so far, and what takes another batch into account and gives the new value."""
 
 
-def metric_variable(dims: Sequence[int], dtype: DType, name: str) -> Any:
+def metric_variable(
+    dims: Sequence[int], dtype: DType, name: str | None, validate_shape: bool = True
+) -> Any:
     """A local variable that begins with zeros."""
     return create_variable(
         initial_value=lambda: zeros(dims, dtype),
         trainable=False,
         collections=[GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES],
+        validate_shape=validate_shape,
         name=name,
     )
 

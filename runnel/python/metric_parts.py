@@ -6,7 +6,7 @@ from typing import Any
 
 from runnel.graph.graph import name_scope
 from runnel.graph.operation import Tensor
-from runnel.metrics import gathering
+from runnel.metrics import classes, gathering
 from runnel.ops.zero_safe import div_no_nan
 
 __all__ = ["metric_variable", "remove_squeezable_dimensions"]
@@ -14,7 +14,7 @@ __all__ = ["metric_variable", "remove_squeezable_dimensions"]
 
 def metric_variable(shape: Any, dtype: Any, validate_shape: bool = True, name: Any = None) -> Any:
     """A local variable that begins with zeros, among ``tf.GraphKeys.METRIC_VARIABLES``."""
-    return gathering.metric_variable(shape, dtype, name)
+    return gathering.metric_variable(shape, dtype, name, validate_shape)
 
 
 def remove_squeezable_dimensions(
@@ -29,6 +29,7 @@ def remove_squeezable_dimensions(
 
 
 _remove_squeezable_dimensions = gathering.matched
+_streaming_confusion_matrix = classes.gathered_confusion_matrix
 
 
 def _safe_scalar_div(numerator: Any, denominator: Any, name: str) -> Tensor:

@@ -8,12 +8,19 @@ from functools import wraps
 from typing import Any
 
 from runnel import metrics as _metrics
+from runnel.contrib.metrics.correlation import streaming_covariance as streaming_covariance
+from runnel.contrib.metrics.correlation import (
+    streaming_pearson_correlation as streaming_pearson_correlation,
+)
+from runnel.contrib.metrics.kept_values import streaming_concat as streaming_concat
 from runnel.graph.dtypes import float32
 from runnel.graph.graph import name_scope
 from runnel.ops.casting import cast
 from runnel.ops.comparison import equal
 from runnel.ops.histogram import confusion_matrix
 from runnel.ops.reduce_functions import reduce_mean, reduce_sum
+from runnel.ops.sparse.sets import set_difference, set_intersection, set_size, set_union
+from runnel.ops.top_k import in_top_k
 from runnel.ops.zero_safe import div_no_nan
 
 Metric = Callable[..., tuple[Any, Any]]
@@ -53,6 +60,30 @@ streaming_sensitivity_at_specificity = _predictions_first(_metrics.sensitivity_a
 streaming_specificity_at_sensitivity = _predictions_first(_metrics.specificity_at_sensitivity)
 streaming_true_negatives = _predictions_first(_metrics.true_negatives)
 streaming_true_positives = _predictions_first(_metrics.true_positives)
+
+
+streaming_sparse_average_precision_at_k = _predictions_first(_metrics.average_precision_at_k)
+streaming_sparse_precision_at_k = _predictions_first(_metrics.precision_at_k)
+streaming_sparse_recall_at_k = _predictions_first(_metrics.recall_at_k)
+
+
+def streaming_recall_at_k(predictions: Any, labels: Any, k: int, *args: Any, **kwargs: Any) -> Any:
+    """How often the label, one for each row, is among the ``k`` likeliest classes."""
+    right = cast(in_top_k(predictions, labels, k), float32)
+    kwargs.setdefault("name", f"recall_at_{k}")
+    return _metrics.mean(right, *args, **kwargs)
+
+
+def streaming_sparse_precision_at_top_k(
+    top_k_predictions: Any, labels: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """How many of the classes ``top_k_predictions`` [..., k] are labels."""
+    return _metrics.precision_at_top_k(labels, top_k_predictions, None, *args, **kwargs)
+
+
+def sparse_recall_at_top_k(labels: Any, top_k_predictions: Any, *args: Any, **kwargs: Any) -> Any:
+    """How many of the labels are among the classes ``top_k_predictions`` [..., k]."""
+    return _metrics.recall_at_top_k(labels, top_k_predictions, None, *args, **kwargs)
 
 
 def streaming_mean_relative_error(
@@ -100,6 +131,11 @@ __all__ = [
     "aggregate_metric_map",
     "aggregate_metrics",
     "confusion_matrix",
+    "set_difference",
+    "set_intersection",
+    "set_size",
+    "set_union",
+    "sparse_recall_at_top_k",
     *sorted(name for name in globals() if name.startswith("streaming_")),
 ]
 
