@@ -52,7 +52,7 @@ def load(
         ...     y = sess.run(signature.outputs["y"].name, {signature.inputs["x"].name: value})
     """
     folder = Path(os.fsdecode(os.fspath(export_dir)))
-    found = _with_tags(read_saved_model(folder), tags, folder)
+    found = with_tags(read_saved_model(folder), tags, folder)
     with sess.graph.as_default():
         assets = assets_of(found, folder, import_scope)
         saver = import_meta_graph(found, import_scope=import_scope, **saver_kwargs)
@@ -66,7 +66,7 @@ def load(
     return found
 
 
-def _with_tags(saved_model: Any, tags: Iterable[str], folder: Path) -> Any:
+def with_tags(saved_model: Any, tags: Iterable[str], folder: Path) -> Any:
     """The graph that has exactly ``tags``."""
     wanted = {tags} if isinstance(tags, str) else set(tags)
     for meta_graph in saved_model.meta_graphs:

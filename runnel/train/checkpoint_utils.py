@@ -57,10 +57,13 @@ class CheckpointReader:
 
     def debug_string(self) -> bytes:
         """A line for each tensor: name, type, shape."""
+        from tensorboard.compat.proto.types_pb2 import DataType
+
         lines = []
         for name in self._reader.names():
             dtype, shape = self._reader.type_and_shape(name)
-            lines.append(f"{name} (DT_{dtype.name.upper()}) [{','.join(map(str, shape))}]\n")
+            kind = DataType.Name(dtype.as_datatype_enum)
+            lines.append(f"{name} ({kind}) [{','.join(map(str, shape))}]\n")
         return "".join(lines).encode()
 
 

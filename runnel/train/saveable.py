@@ -13,6 +13,7 @@ from runnel.graph.operation import Operation, Tensor
 from runnel.graph.shapes import TensorShape
 from runnel.ops.array_shape import reshape
 from runnel.ops.assign import assign
+from runnel.ops.state import assign_handle_op, read_op
 from runnel.variables.partitioned_variable import PartitionedVariable
 from runnel.variables.variable import Variable
 
@@ -50,6 +51,27 @@ class VariableSaveable(SaveableObject):
         return self._variable.assign(value, read_value=False)
 
 
+def is_handle(value: Any) -> bool:
+    """True for the handle of a resource variable: its own operation's output."""
+    return isinstance(value, Tensor) and value.op.type == "VarHandleOp"
+
+
+class HandleSaveable(SaveableObject):
+    """A resource variable of which only the handle is there, as in an imported graph."""
+
+    def __init__(self, handle: Tensor, name: str) -> None:
+        self._handle = handle
+        dtype = handle.op.get_attr("dtype")
+        spec = SaveSpec(lambda: read_op(handle, dtype=dtype), "", name, dtype, handle.device)
+        super().__init__(handle.op, [spec], name)
+
+    def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Any) -> Any:
+        [value] = restored_tensors
+        if restored_shapes is not None:
+            value = reshape(value, restored_shapes[0])
+        return assign_handle_op(self._handle, value)
+
+
 def _parts(name: str, variables: Iterable[Variable]) -> list[SaveableObject]:
     found: list[SaveableObject] = []
     for variable in variables:
@@ -73,6 +95,8 @@ def saveables_of(name: str, value: Any) -> list[SaveableObject]:
         return _parts(name, value)
     if is_reference(value):
         return [VariableSaveable(value, "", name)]
+    if is_handle(value):
+        return [HandleSaveable(value, name)]
     raise TypeError(
         f"{name!r}: only variables can be saved, not {value!r} ({type(value).__name__})"
     )
@@ -97,7 +121,7 @@ def named(values: Any) -> dict[str, Any]:
             name = value.op.name
         else:
             tensor = value if isinstance(value, Tensor) else convert_to_tensor(value)
-            if not is_reference(tensor):
+            if not is_reference(tensor) and not is_handle(tensor):
                 raise TypeError(f"Only variables can be saved, not {value!r}")
             name, value = tensor.op.name, tensor
         if name in found:

@@ -1,0 +1,1 @@
+"""``tensorflow.python.tools``: from what training leaves to what inference loads."""
