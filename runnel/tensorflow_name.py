@@ -13,6 +13,8 @@ from types import ModuleType
 from runnel.inner_modules.finder import install
 
 _NAME = "tensorflow"
+_ESTIMATOR = "tensorflow_estimator"
+"""TensorFlow 1.14 and 1.15 have ``tensorflow.python.estimator`` in a package of its own, too."""
 
 
 class TensorFlowName(MetaPathFinder, Loader):
@@ -25,9 +27,10 @@ class TensorFlowName(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname.partition(".")[0] != _NAME:
+        root, _, inside = fullname.partition(".")
+        if root not in (_NAME, _ESTIMATOR):
             return None
-        own = "runnel" + fullname.removeprefix(_NAME)
+        own = f"runnel.{inside}" if inside else "runnel"
         try:
             module = import_module(own)
         except ModuleNotFoundError as error:
@@ -61,5 +64,5 @@ def imported_as_tensorflow() -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(finder)
-        for name in [name for name in sys.modules if name.partition(".")[0] == _NAME]:
+        for name in [name for name in sys.modules if name.partition(".")[0] in (_NAME, _ESTIMATOR)]:
             del sys.modules[name]

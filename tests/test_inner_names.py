@@ -231,3 +231,37 @@ def test_steps_with_hooks_in_a_session_that_is_there():
         assert watched.run([x], feed_dict={x: 2.0}) == [2.0] and watched.should_stop()
         assert watched.graph is sess.graph
     assert seen == [10.0, 20.0]
+
+
+def test_rows_are_replaced():
+    inplace_ops = inner("ops.inplace_ops")
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    with tf.Session() as sess:
+        row = inplace_ops.alias_inplace_update(x, 1, [7.0, 8.0])
+        assert sess.run(row).tolist() == [[1, 2], [7, 8], [5, 6]]
+        rows = inplace_ops.alias_inplace_add(x, [2, 0], [[1.0, 1.0], [2.0, 2.0]])
+        assert sess.run(rows).tolist() == [[3, 4], [3, 4], [6, 7]]
+        whole = inplace_ops.inplace_sub(x, None, x)
+        assert not sess.run(whole).any()
+
+
+def test_modules_of_operations_have_the_functions_that_are_generated():
+    assert callable(inner("ops.resource_variable_ops").resource_scatter_add)
+    assert callable(inner("ops.io_ops").restore_v2)
+    assert callable(inner("training.training_ops").apply_adam)
+
+
+def test_modules_of_data_and_estimators_under_their_other_names():
+    assert inner("data.ops.dataset_ops").DatasetV2 is tf.data.Dataset
+    assert inner("data.ops.iterator_ops").IteratorV2 is tf.data.Iterator
+    assert inner("estimator.model_fn").EstimatorSpec is tf.estimator.EstimatorSpec
+    assert inner("estimator.export.export_output").PredictOutput is (
+        tf.estimator.export.PredictOutput
+    )
+    assert (
+        inner("training.checkpoint_state_pb2")
+        .CheckpointState(model_checkpoint_path="x")
+        .IsInitialized()
+    )
+    decoder = importlib.import_module("runnel.contrib.slim.python.slim.data.data_decoder")
+    assert issubclass(tf.contrib.slim.tfexample_decoder.TFExampleDecoder, decoder.DataDecoder)

@@ -528,7 +528,7 @@ class Dataset:
         factory = dataset_factory(graph, variant, name)
         resource = one_shot_op(dataset_factory=factory.attr, **component_attrs(self._structure))
         graph.add_to_collection(GLOBAL_ITERATORS, resource)
-        return Iterator(resource, None, self._structure)
+        return Iterator.over(resource, None, self._structure)
 
     def make_initializable_iterator(self, shared_name: str | None = None) -> Iterator:
         """An iterator that its operation ``initializer`` has begin with the first element."""
@@ -536,7 +536,7 @@ class Dataset:
         if self.options().experimental_optimization.autotune is not False:
             skip_op_ids(1)  # with which TensorFlow tunes it
         made = Iterator.of_structure(self._structure, shared_name)
-        made._initializer = make_op(variant, made._resource)
+        made._initializer = make_op(variant, made._iterator_resource)
         return made
 
     def _with_options_applied(self) -> tuple[Tensor, int]:

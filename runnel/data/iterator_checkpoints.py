@@ -62,7 +62,7 @@ def make_saveable_from_iterator(
         >>> tf.add_to_collection(tf.GraphKeys.SAVEABLE_OBJECTS, position)
         >>> saver = tf.train.Saver()  # saves the variables and the iterator
     """
-    return IteratorSaveable(iterator._resource, _required_policy(external_state_policy))
+    return IteratorSaveable(iterator._iterator_resource, _required_policy(external_state_policy))
 
 
 class _InputSaver(Saver):

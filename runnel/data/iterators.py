@@ -36,12 +36,31 @@ class Iterator:
         >>> sess.run(iterator.initializer)
     """
 
-    def __init__(self, resource: Tensor, initializer: Operation | None, structure: Any) -> None:
-        self._resource = resource
+    def __init__(
+        self,
+        iterator_resource: Tensor,
+        initializer: Operation | None,
+        output_types: Any,
+        output_shapes: Any = None,
+        output_classes: Any = None,
+    ) -> None:
+        """An iterator whose operations are in the graph already, such as an imported one."""
+        structure = structure_from(output_types, output_shapes, output_classes)
+        self._begin(iterator_resource, initializer, structure)
+
+    def _begin(self, resource: Tensor, initializer: Operation | None, structure: Any) -> None:
+        self._iterator_resource = resource
         self._initializer = initializer
         self._structure = structure
         # Made now, and once: a hook asks for it when its graph is finalized.
         self._string_handle = to_string_op(resource)
+
+    @classmethod
+    def over(cls, resource: Tensor, initializer: Operation | None, structure: Any) -> Iterator:
+        """An iterator of elements of ``structure``."""
+        made = cls.__new__(cls)
+        made._begin(resource, initializer, structure)
+        return made
 
     @staticmethod
     def from_structure(
@@ -68,7 +87,7 @@ class Iterator:
             container="", shared_name=shared_name or "", **component_attrs(structure)
         )
         get_default_graph().add_to_collection(GLOBAL_ITERATORS, resource)
-        return Iterator(resource, None, structure)
+        return Iterator.over(resource, None, structure)
 
     @staticmethod
     def from_string_handle(
@@ -87,7 +106,7 @@ class Iterator:
         structure = structure_from(output_types, output_shapes, output_classes)
         text = convert_to_tensor(string_handle, dtypes.string)
         resource = from_string_v2_op(text, **component_attrs(structure))
-        return Iterator(resource, None, structure)
+        return Iterator.over(resource, None, structure)
 
     @property
     def initializer(self) -> Operation:
@@ -112,16 +131,20 @@ class Iterator:
                     f"Expected output shapes compatible with {self.output_shapes!r} but got "
                     f"dataset with output shapes {dataset.output_shapes!r}."
                 )
-        return make_op(dataset._variant_tensor, self._resource, name=name)
+        return make_op(dataset._variant_tensor, self._iterator_resource, name=name)
 
     def get_next(self, name: str | None = None) -> Any:
         """The next element; ``OutOfRangeError`` in the step that finds none."""
-        tensors = next_op(self._resource, **component_attrs(self._structure), name=name)
+        tensors = next_op(self._iterator_resource, **component_attrs(self._structure), name=name)
         return from_components(self._structure, list(tensors))
 
     def string_handle(self, name: str | None = None) -> Tensor:
         """A string that stands for this iterator."""
-        return self._string_handle if name is None else to_string_op(self._resource, name=name)
+        return (
+            self._string_handle
+            if name is None
+            else to_string_op(self._iterator_resource, name=name)
+        )
 
     @property
     def element_spec(self) -> Any:

@@ -113,5 +113,5 @@ def get_next_as_optional(iterator: Iterator) -> Optional:
     """The next element, or, at the end, an ``Optional`` without a value."""
     structure = iterator._structure
     return Optional(
-        next_as_optional_op(iterator._resource, **component_attrs(structure)), structure
+        next_as_optional_op(iterator._iterator_resource, **component_attrs(structure)), structure
     )

@@ -14,17 +14,43 @@ _GENERATED = (
 )
 """What modules of generated functions are about."""
 
+_ESTIMATOR = (
+    "estimator",
+    "exporter",
+    "inputs.numpy_io",
+    "inputs.pandas_io",
+    "model_fn",
+    "run_config",
+    "training",
+    *(
+        f"canned.{name}"
+        for name in [
+            "baseline",
+            "dnn",
+            "dnn_linear_combined",
+            "head",
+            "linear",
+            "optimizers",
+            "parsing_utils",
+        ]
+    ),
+)
+"""Modules of Estimators whose names are public."""
+
 MODULES: dict[str, tuple[str, ...]] = {
     **{f"ops.gen_{family}_ops": ("python.generated", *_ARRAYS) for family in _GENERATED.split()},
     "client.device_lib": ("python.local_devices",),
     "client.session": ("",),
     "client.timeline": ("timeline",),
     "debug": ("debug",),
-    "data.ops.dataset_ops": ("data",),
-    "data.ops.iterator_ops": ("data",),
+    "data.ops.dataset_ops": ("data", "python.versioned_data"),
+    "data.ops.iterator_ops": ("data", "python.versioned_data"),
     "data.util.nest": ("python.element_nest",),
     "eager.context": ("", "python.graph_parts"),
     "estimator": ("estimator",),
+    **{f"estimator.{name}": ("estimator",) for name in _ESTIMATOR},
+    "estimator.export.export": ("estimator.export",),
+    "estimator.export.export_output": ("estimator.export",),
     "estimator.util": ("python.inspection",),
     "estimator.inputs": ("estimator.inputs",),
     "feature_column.feature_column": ("feature_column",),
@@ -38,6 +64,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "framework.function": ("python.defined_functions", ""),
     "framework.graph_io": ("io", "train"),
     "framework.graph_util": ("graph_util",),
+    "framework.graph_util_impl": ("graph_util",),
     "framework.importer": ("",),
     "framework.meta_graph": ("train",),
     "framework.ops": ("", "errors", "python.graph_parts"),
@@ -89,6 +116,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "ops.gradients": ("",),
     "ops.gradients_impl": ("",),
     "ops.image_ops": ("image",),
+    "ops.inplace_ops": ("python.inplace", "python.generated"),
     "ops.image_ops_impl": ("image",),
     "ops.init_ops": ("", "initializers"),
     "ops.io_ops": ("", "io"),
@@ -126,6 +154,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "ops.variables": ("",),
     "platform.app": ("app",),
     "platform.flags": ("flags",),
+    "platform.googletest": ("test", "app"),
     "platform.gfile": ("gfile",),
     "platform.resource_loader": ("resource_loader",),
     "platform.test": ("test",),
@@ -143,6 +172,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "summary.summary": ("summary",),
     "summary.summary_iterator": _TRAINING,
     "summary.writer.writer": ("summary",),
+    "summary.writer.writer_cache": ("summary",),
     "training.adadelta": _TRAINING,
     "training.adagrad": _TRAINING,
     "training.adam": _TRAINING,
@@ -174,6 +204,9 @@ MODULES: dict[str, tuple[str, ...]] = {
     "training.supervisor": _TRAINING,
     "training.sync_replicas_optimizer": _TRAINING,
     "training.training": _TRAINING,
+    "training.gen_training_ops": ("python.generated",),
+    "training.training_ops": ("python.generated",),
+    "training.checkpoint_state_pb2": ("python.messages",),
     "training.training_util": _TRAINING,
     "util.all_util": ("python.module_names",),
     "util.compat": ("compat",),
@@ -189,3 +222,20 @@ MODULES: dict[str, tuple[str, ...]] = {
     "util.tf_should_use": ("python.decorators",),
 }
 """The first namespace that has a name answers; ``""`` is ``tf`` itself."""
+
+# TensorFlow's modules of operations import the functions that are generated for them.
+for _name in [
+    "array",
+    "control_flow",
+    "data_flow",
+    "image",
+    "io",
+    "linalg",
+    "logging",
+    "math",
+    "nn",
+    "parsing",
+]:
+    MODULES[f"ops.{_name}_ops"] += ("python.generated",)
+for _name in ["random", "resource_variable", "script", "sparse", "state", "string"]:
+    MODULES[f"ops.{_name}_ops"] += ("python.generated",)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from runnel import image as images
+from runnel.contrib.slim.data_decoder import DataDecoder
 from runnel.control_flow.conditional import cond
 from runnel.control_flow.functional import map_fn
 from runnel.graph import dtypes
@@ -230,7 +231,7 @@ class ImageHandler(ItemHandler):
         return image if self._shape is None else reshape(image, self._shape)
 
 
-class TFExampleDecoder:
+class TFExampleDecoder(DataDecoder):
     """Items by name, each made by a handler of the features of an ``Example``.
 
     Example:
