@@ -99,6 +99,13 @@ _ALSO = {
 """Where else the names of a package's modules are: TensorFlow's import what they build on."""
 
 
+_NETWORKS = (
+    "alexnet inception inception_v1 inception_v2 inception_v3 overfeat resnet_utils resnet_v1 "
+    "resnet_v2 vgg"
+)
+"""The modules of ``slim.nets``."""
+
+
 def _modules() -> dict[str, tuple[str, ...]]:
     found = {}
     for package, folders in _INSIDE.items():
@@ -113,6 +120,9 @@ def _modules() -> dict[str, tuple[str, ...]]:
     # A folder of layers has the names of its modules too.
     found["layers.python.layers"] = ("contrib.layers",)
     found["framework.python.ops"] = ("contrib.framework",)
+    found["slim.python.slim.nets"] = ("contrib.slim.nets",)
+    for name in _NETWORKS.split():
+        found[f"slim.python.slim.nets.{name}"] = (f"contrib.slim.nets.{name}", "contrib.slim")
     return found
 
 

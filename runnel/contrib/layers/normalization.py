@@ -111,8 +111,21 @@ def batch_norm(
             *(trainable, param_regularizers),
         )
         kind = parameters._dtype
-        beta = parameters.make("beta", Zeros()) if center else None
-        gamma = parameters.make("gamma", Ones()) if scale else None
+        beta = gamma = None
+        # TensorFlow makes them in this order, which shows in lists of variables, where it takes
+        # tf.layers.BatchNormalization, and in the other order elsewhere.
+        of_core_layer = (
+            batch_weights is None
+            and updates_collections == GraphKeys.UPDATE_OPS
+            and not zero_debias_moving_mean
+            and not (rank == 2 and use_fused)
+        )
+        if scale and of_core_layer:
+            gamma = parameters.make("gamma", Ones())
+        if center:
+            beta = parameters.make("beta", Zeros())
+        if scale and gamma is None:
+            gamma = parameters.make("gamma", Ones())
         mean_kept = parameters.make("moving_mean", Zeros(), trainable=False)
         variance_kept = parameters.make("moving_variance", Ones(), trainable=False)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 # ruff: noqa: UP006, UP035
 
-MODULES = ("optimizers", "cells", "functions", "keras", "lists", "metrics")
+MODULES = ("optimizers", "cells", "functions", "keras", "lists", "metrics", "networks")
 
 
 def programs(module: str) -> Dict[str, Callable[..., Any]]:

@@ -1,0 +1,155 @@
+"""Residual networks: He et al., *Deep Residual Learning for Image Recognition* (2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runnel.contrib.framework.arg_scope import add_arg_scope
+from runnel.contrib.layers.convolutions import conv2d
+from runnel.contrib.layers.scoping import collect_named_outputs
+from runnel.contrib.layers.utils import last_dimension
+from runnel.contrib.slim.nets.resnet_utils import (
+    Block,
+    Network,
+    block_of,
+    conv2d_same,
+    residual_network,
+    resnet_arg_scope,
+    subsample,
+)
+from runnel.ops.activations import relu
+from runnel.variables.variable_scope import variable_scope
+
+__all__ = [
+    "bottleneck",
+    "resnet_arg_scope",
+    "resnet_v1",
+    "resnet_v1_101",
+    "resnet_v1_152",
+    "resnet_v1_200",
+    "resnet_v1_50",
+    "resnet_v1_block",
+]
+
+
+@add_arg_scope
+def bottleneck(
+    inputs: Any,
+    depth: int,
+    depth_bottleneck: int,
+    stride: int,
+    rate: int = 1,
+    outputs_collections: Any = None,
+    scope: Any = None,
+) -> Any:
+    """A shortcut, and three convolutions beside it, rectified after their sum.
+
+    ``rate`` dilates the middle one, whose stride is ``stride``.
+    """
+    with variable_scope(scope, "bottleneck_v1", [inputs]) as opened:
+        if depth == last_dimension(inputs.get_shape(), min_rank=4):
+            shortcut = subsample(inputs, stride, "shortcut")
+        else:
+            shortcut = conv2d(
+                inputs, depth, [1, 1], stride=stride, activation_fn=None, scope="shortcut"
+            )
+        net = conv2d(inputs, depth_bottleneck, [1, 1], stride=1, scope="conv1")
+        net = conv2d_same(net, depth_bottleneck, 3, stride, rate=rate, scope="conv2")
+        net = conv2d(net, depth, [1, 1], stride=1, activation_fn=None, scope="conv3")
+        outputs = relu(shortcut + net)
+        return collect_named_outputs(outputs_collections, opened.name, outputs)
+
+
+_NETWORK = Network("resnet_v1", bottleneck, preactivated=False)
+
+
+def resnet_v1(
+    inputs: Any,
+    blocks: Sequence[Block],
+    num_classes: int | None = None,
+    is_training: Any = True,
+    global_pool: bool = True,
+    output_stride: int | None = None,
+    include_root_block: bool = True,
+    reuse: Any = None,
+    scope: Any = None,
+) -> tuple[Any, dict[str, Any]]:
+    """A network of any blocks: the last tensor, and the outputs of all layers by name.
+
+    Without ``num_classes`` the last tensor is the pooled features, or, without ``global_pool``,
+    those of each place. ``output_stride`` keeps their resolution by dilating later blocks.
+
+    Example:
+        >>> blocks = [resnet_v1.resnet_v1_block("block1", 64, num_units=3, stride=2)]
+        >>> features, _ = resnet_v1.resnet_v1(images, blocks, global_pool=False, scope="trunk")
+    """
+    return residual_network(
+        _NETWORK,
+        inputs,
+        blocks,
+        num_classes,
+        is_training,
+        global_pool,
+        output_stride,
+        include_root_block,
+        reuse,
+        scope,
+    )
+
+
+resnet_v1.default_image_size = 224  # type: ignore[attr-defined]
+
+
+def resnet_v1_block(scope: str, base_depth: int, num_units: int, stride: int) -> Block:
+    """So many bottlenecks of ``4 * base_depth`` channels, of which the last one strides."""
+    return block_of(bottleneck, scope, base_depth, num_units, stride)
+
+
+def _network(name: str, units: tuple[int, ...]) -> Callable[..., tuple[Any, dict[str, Any]]]:
+    """The function for the network with so many units in its four blocks."""
+    blocks = [
+        resnet_v1_block(f"block{i + 1}", 64 * 2**i, count, stride=1 if i == 3 else 2)
+        for i, count in enumerate(units)
+    ]
+
+    def network(
+        inputs: Any,
+        num_classes: int | None = None,
+        is_training: Any = True,
+        global_pool: bool = True,
+        output_stride: int | None = None,
+        reuse: Any = None,
+        scope: Any = name,
+    ) -> tuple[Any, dict[str, Any]]:
+        return resnet_v1(
+            inputs,
+            blocks,
+            num_classes,
+            is_training,
+            global_pool,
+            output_stride,
+            include_root_block=True,
+            reuse=reuse,
+            scope=scope,
+        )
+
+    network.__name__ = network.__qualname__ = name
+    network.__doc__ = f"""The network of {3 * sum(units) + 2} layers; see :func:`resnet_v1`.
+
+    Example:
+        >>> with slim.arg_scope(resnet_v1.resnet_arg_scope()):
+        ...     logits, end_points = resnet_v1.{name}(images, num_classes=10)
+    """
+    network.default_image_size = 224  # type: ignore[attr-defined]
+    return network
+
+
+resnet_v1_50 = _network("resnet_v1_50", (3, 4, 6, 3))
+resnet_v1_101 = _network("resnet_v1_101", (3, 4, 23, 3))
+resnet_v1_152 = _network("resnet_v1_152", (3, 8, 36, 3))
+resnet_v1_200 = _network("resnet_v1_200", (3, 24, 36, 3))
+
+
+def __dir__() -> list[str]:
+    return __all__
