@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,7 +31,7 @@ def main() -> None:
     tf.logging.set_verbosity(tf.logging.ERROR)
     for module in sys.argv[1:] or (*frame.MODULES, "network_structure"):
         if module == "network_structure":
-            lines = {name: np.array("\n".join(structure(tf, name))) for name in NETWORKS}
+            lines: Any = {name: np.array("\n".join(structure(tf, name))) for name in NETWORKS}
             np.savez_compressed(str(FOLDER / "network_structure.npz"), **lines)
             continue
         arrays, described = {}, {}

@@ -1,7 +1,7 @@
 """``inplace_ops``: some rows of a tensor replaced.
 
-TensorFlow writes into the tensor that it is given, and whoever holds that sees it. Here the result is
-a tensor of its own, which XLA writes in place where nobody else reads the one before.
+TensorFlow writes into the tensor that it is given, and whoever holds that sees it. Here the result
+is a tensor of its own, which XLA writes in place where nobody else reads the one before.
 """
 
 from __future__ import annotations
