@@ -28,11 +28,11 @@ from typing import Any
 _PATIENCE = 30.0
 """Seconds for which the end of the process waits for threads that are inside steps, where it cannot
 leave them behind."""
-_SHORT_PATIENCE = 3.0
+_SHORT_PATIENCE = 1.0
 """The same where it can."""
 _GRACE = 1.0
 """Seconds for which it waits for a thread that has left its step to end: it may not want to."""
-_NOTICE = 1.0
+_NOTICE = 0.5
 """Seconds in which a cancelled step may end by itself, before its thread is told to end, and again
 if it has gone on. One that runs a compiled loop had better not be told: that may ask Python."""
 _INTERVAL = 0.005
