@@ -49,7 +49,13 @@ NOT_EXCHANGED = {
     "_Send": "partitioning makes it; it has no place in a graph that users describe",
     "_SendMany": "partitioning makes it; it has no place in a graph that users describe",
     "AccumulatorNumDropped": "TensorFlow's accumulators do not count stale gradients",
-    "GatherTree": "TensorFlow 1.15 has it, in its contrib; 2.21 does not",
+    **dict.fromkeys(
+        [
+            *("BipartiteMatch", "GatherTree", "Resampler", "ResamplerGrad"),
+            *("SparseFeatureCross", "SparseFeatureCrossV2"),
+        ],
+        "TensorFlow 1.15 has it, in its contrib; 2.21 does not",
+    ),
     "ResourceAccumulatorNumDropped": "TensorFlow's accumulators do not count stale gradients",
     "ComputationBarrier": "TensorFlow's optimizer keeps what tf.recompute_grad computes again",
     "CollectiveBcastRecv": "it waits for its fellows; test_collectives.py compares them",

@@ -19,6 +19,8 @@ OWN = {
     "ComputationBarrier",  # TensorFlow keeps what tf.recompute_grad computes again
     "CopyToDeviceDataset",  # TensorFlow's is a generator of calls to another device
     "GatherTree",  # TensorFlow 1.15 has it, in its contrib
+    *("BipartiteMatch", "Resampler", "ResamplerGrad"),  # and these
+    *("SparseFeatureCross", "SparseFeatureCrossV2"),
     "PythonGeneratorDataset",  # TensorFlow's has graph functions around Python's
     "_RecvMany",  # partitioning makes it of several _Recv
     "_SendMany",  # and this of several _Send
