@@ -7,6 +7,7 @@ from typing import Any
 
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.operation import Tensor
+from runnel.keras.custom_objects import get_custom_objects, serialize_keras_object
 from runnel.ops import activations as _activations
 from runnel.ops.activations import selu, softplus, softsign
 from runnel.ops.arithmetic import add, maximum, minimum, multiply, subtract
@@ -68,6 +69,7 @@ def softmax(x: Any, axis: int = -1) -> Tensor:
 
 
 __all__ = [
+    "deserialize",
     "elu",
     "exponential",
     "get",
@@ -75,13 +77,14 @@ __all__ = [
     "linear",
     "relu",
     "selu",
+    "serialize",
     "sigmoid",
     "softmax",
     "softplus",
     "softsign",
     "tanh",
 ]
-_TABLE: dict[str, Callable[..., Any]] = {n: globals()[n] for n in __all__ if n != "get"}
+_NOT_NAMED = ("deserialize", "get", "serialize")
 
 
 def get(identifier: Any) -> Callable[..., Any]:
@@ -89,14 +92,29 @@ def get(identifier: Any) -> Callable[..., Any]:
     if identifier is None:
         return linear
     if isinstance(identifier, str):
-        if identifier not in _TABLE:
-            raise ValueError(
-                f"Unknown activation {identifier!r}; the names are {', '.join(sorted(_TABLE))}"
-            )
-        return _TABLE[identifier]
+        return deserialize(identifier)
     if callable(identifier):
         return identifier  # type: ignore[no-any-return]
     raise ValueError(f"The activation must be a function or a name, not {identifier!r}")
+
+
+def serialize(activation: Any) -> Any:
+    """The name that stands for an activation."""
+    return serialize_keras_object(activation)
+
+
+def deserialize(name: str, custom_objects: Any = None) -> Callable[..., Any]:
+    """The activation that a name stands for."""
+    named: dict[str, Callable[..., Any]] = {**_TABLE, **get_custom_objects()}
+    named.update(custom_objects or {})
+    if name not in named:
+        raise ValueError(f"Unknown activation {name!r}; the names are {', '.join(sorted(_TABLE))}")
+    return named[name]
+
+
+_TABLE: dict[str, Callable[..., Any]] = {
+    name: globals()[name] for name in __all__ if name not in _NOT_NAMED
+}
 
 
 def __dir__() -> list[str]:

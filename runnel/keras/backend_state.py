@@ -10,10 +10,11 @@ import numpy as np
 from runnel.autodiff.gradients import gradients as _gradients
 from runnel.graph.default_session import get_default_session
 from runnel.graph.dtypes import as_dtype
-from runnel.graph.graph import reset_default_graph
+from runnel.graph.graph import get_default_graph, reset_default_graph
 from runnel.graph.operation import Tensor
 from runnel.graph.sparse_tensor import SparseTensor
 from runnel.keras.layer import unique_name
+from runnel.keras.tracking import tracked_variables
 from runnel.ops import arithmetic
 from runnel.ops.array_shape import shape as shape
 from runnel.ops.assign import assign, assign_add, assign_sub
@@ -24,7 +25,12 @@ from runnel.sessions import Session
 from runnel.variables.initialization import global_variables, variables_initializer
 from runnel.variables.variable import Variable
 
-_settings: dict[str, Any] = {"epsilon": 1e-7, "floatx": "float32", "form": "channels_last"}
+_settings: dict[str, Any] = {
+    "epsilon": 1e-7,
+    "floatx": "float32",
+    "form": "channels_last",
+    "manual": False,
+}
 _own_session: list[Any] = []
 
 
@@ -74,23 +80,37 @@ def set_image_data_format(data_format: str) -> None:
 def get_session(op_input_list: Any = ()) -> Any:
     """The default session; else the one of :func:`set_session`, or a new one of the graph.
 
-    Variables that have no value yet are initialized.
+    Variables that have no value yet are initialized, unless
+    :func:`manual_variable_initialization` says that the program does so.
     """
     session = get_default_session() or (_own_session[-1] if _own_session else None)
-    if session is None:
+    if session is None or session.graph is not get_default_graph() and not get_default_session():
         session = Session()
-        _own_session.append(session)
-    with session.graph.as_default():
-        from runnel.ops.assign import is_variable_initialized
-
-        variables = [v for v in global_variables() if not getattr(v, "_keras_initialized", False)]
-        if variables:
-            known = session.run([is_variable_initialized(v) for v in variables])
-            fresh = [v for v, is_known in zip(variables, known, strict=True) if not is_known]
-            for variable in variables:
-                variable._keras_initialized = True
-            session.run(variables_initializer(fresh))
+        _own_session[:] = [session]
+    if not _settings["manual"]:
+        with session.graph.as_default():
+            _initialize(session)
     return session
+
+
+def _initialize(session: Any) -> None:
+    every = [*global_variables(), *tracked_variables()]
+    unseen = [v for v in every if not getattr(v, "_keras_initialized", False)]
+    if not unseen:
+        return
+    from runnel.ops.assign import is_variable_initialized
+
+    variables = list({id(v): v for v in unseen}.values())
+    known = session.run([is_variable_initialized(v) for v in variables])
+    fresh = [v for v, is_known in zip(variables, known, strict=True) if not is_known]
+    for variable in variables:
+        variable._keras_initialized = True
+    session.run(variables_initializer(fresh))
+
+
+def manual_variable_initialization(value: bool) -> None:
+    """With True, the program initializes variables itself."""
+    _settings["manual"] = value
 
 
 def set_session(session: Any) -> None:
@@ -99,7 +119,7 @@ def set_session(session: Any) -> None:
 
 
 def clear_session() -> None:
-    """A new default graph; the session of the old one is closed."""
+    """A new default graph, whose layers are counted from the start; the old session is closed."""
     for session in _own_session:
         session.close()
     _own_session.clear()
@@ -155,6 +175,14 @@ def set_value(x: Any, value: Any) -> None:
 def batch_set_value(tuples: Sequence[tuple[Any, Any]]) -> None:
     """Sets several variables: pairs of a variable and an array."""
     session = get_session()
+    feeds = {}
+    for x, value in tuples:
+        array = np.asarray(value, x.dtype.base_dtype.as_numpy_dtype)
+        feeds[x.initializer.inputs[1]] = array.reshape(x.shape.as_list())
+    # Two variables may begin with the same tensor; then each takes a step of its own.
+    if len(feeds) == len(tuples):
+        session.run([x.initializer for x, _ in tuples], feeds)
+        return
     for x, value in tuples:
         x.load(np.asarray(value, x.dtype.base_dtype.as_numpy_dtype), session)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from runnel.keras.custom_objects import get_custom_objects
+
 
 def find(identifier: Any, table: Mapping[str, Any], what: str) -> Any:
     """What ``identifier`` (a name, a dict of a name and arguments, or the object) stands for.
@@ -19,11 +21,15 @@ def find(identifier: Any, table: Mapping[str, Any], what: str) -> Any:
     if isinstance(identifier, dict):
         identifier, arguments = identifier["class_name"], identifier.get("config", {})
     if isinstance(identifier, str):
-        if identifier not in table:
+        named = {**table, **get_custom_objects()}
+        if identifier not in named:
             raise ValueError(
                 f"Unknown {what} {identifier!r}; the names are {', '.join(sorted(table))}"
             )
-        return table[identifier](**arguments)
+        found = named[identifier]
+        if identifier in table or isinstance(found, type):
+            return found(**arguments)
+        return found
     if isinstance(identifier, type):
         return identifier()
     if not callable(identifier):

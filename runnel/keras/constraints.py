@@ -9,6 +9,7 @@ from typing import Any
 
 from runnel.graph.operation import Tensor
 from runnel.keras.by_identifier import find
+from runnel.keras.custom_objects import known_too, serialize_keras_object
 from runnel.ops.arithmetic import add, multiply
 from runnel.ops.casting import cast
 from runnel.ops.clipping import clip_by_value
@@ -25,6 +26,10 @@ class Constraint:
 
     def __call__(self, w: Any) -> Any:
         return w
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make another of its kind."""
+        return dict(vars(self))
 
 
 class NonNeg(Constraint):
@@ -83,18 +88,34 @@ __all__ = [
     "MinMaxNorm",
     "NonNeg",
     "UnitNorm",
+    "deserialize",
     "get",
     "max_norm",
     "min_max_norm",
     "non_neg",
+    "serialize",
     "unit_norm",
 ]
-_TABLE = {name: globals()[name] for name in __all__ if name != "get"}
 
 
 def get(identifier: Any) -> Any:
     """The constraint that a name or a configuration stands for."""
     return find(identifier, _TABLE, "constraint")
+
+
+def serialize(constraint: Any) -> Any:
+    """What stands for a constraint in a configuration."""
+    return serialize_keras_object(constraint)
+
+
+def deserialize(config: Any, custom_objects: Any = None) -> Any:
+    """The constraint that a configuration stands for."""
+    with known_too(custom_objects):
+        return get(config)
+
+
+_FUNCTIONS = ("deserialize", "get", "serialize")
+_TABLE = {name: globals()[name] for name in __all__ if name not in _FUNCTIONS}
 
 
 def __dir__() -> list[str]:

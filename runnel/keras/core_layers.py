@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from inspect import signature
 from math import prod
 from typing import Any
 
 from runnel import layers as of_graphs
 from runnel.control_flow.smart_cond import smart_cond
+from runnel.graph.dtypes import bool_ as boolean
 from runnel.graph.dtypes import int32, int64
 from runnel.graph.shapes import as_dims
-from runnel.keras import activations
+from runnel.keras import activations, regularizers
 from runnel.keras.activations import elu, relu, softmax
 from runnel.keras.layer import Layer
+from runnel.keras.layer_arguments import described_function, restored_function
 from runnel.keras.learning_phase import resolved
 from runnel.ops.activations import leaky_relu
 from runnel.ops.arithmetic import add as added
@@ -24,17 +27,18 @@ from runnel.ops.arithmetic import subtract as subtracted
 from runnel.ops.array_shape import expand_dims, reshape, shape, squeeze
 from runnel.ops.batch_norm import batch_normalization
 from runnel.ops.casting import cast
-from runnel.ops.comparison import greater
+from runnel.ops.comparison import greater, logical_and, not_equal
 from runnel.ops.control import identity
 from runnel.ops.division import truediv
 from runnel.ops.elementwise import negative
 from runnel.ops.embedding import embedding_lookup
+from runnel.ops.fill import ones_like
 from runnel.ops.joining import concat
 from runnel.ops.l2 import l2_normalize
 from runnel.ops.matmul import matmul
 from runnel.ops.moments import moments
 from runnel.ops.padding import tile
-from runnel.ops.reduce_functions import reduce_sum
+from runnel.ops.reduce_functions import reduce_all, reduce_any, reduce_sum
 from runnel.ops.sampling.random import random_normal
 from runnel.ops.transposition import transpose
 
@@ -46,6 +50,8 @@ class Dense(of_graphs.Dense, Layer):
 class Flatten(of_graphs.Flatten, Layer):
     """Everything but the batch in one dimension."""
 
+    supports_masking = True
+
 
 class BatchNormalization(of_graphs.BatchNormalization, Layer):
     """Gives each channel the mean ``beta`` and the deviation ``gamma``, over a batch in training.
@@ -53,12 +59,16 @@ class BatchNormalization(of_graphs.BatchNormalization, Layer):
     The operations that move the averages are in :attr:`updates`: run them with the training step.
     """
 
+    supports_masking = True
+
     def call(self, inputs: Any, training: Any = None, **kwargs: Any) -> Any:
         return super().call(inputs, training=resolved(training), **kwargs)
 
 
 class LayerNormalization(Layer):
     """Gives each example the mean ``beta`` and the deviation ``gamma``, along ``axis``."""
+
+    supports_masking = True
 
     def __init__(
         self,
@@ -111,6 +121,8 @@ class LayerNormalization(Layer):
 class Dropout(of_graphs.Dropout, Layer):
     """In training, sets elements to 0 with the probability ``rate`` and scales up the others."""
 
+    supports_masking = True
+
     def call(self, inputs: Any, training: Any = None, **kwargs: Any) -> Any:
         return super().call(inputs, training=resolved(training), **kwargs)
 
@@ -134,6 +146,8 @@ class SpatialDropout3D(SpatialDropout1D):
 class GaussianNoise(Layer):
     """In training, adds normal noise of the deviation ``stddev``."""
 
+    supports_masking = True
+
     def __init__(self, stddev: float, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.stddev = stddev
@@ -148,6 +162,8 @@ class GaussianNoise(Layer):
 
 class GaussianDropout(Layer):
     """In training, multiplies by normal noise around 1, as strong as dropout of ``rate``."""
+
+    supports_masking = True
 
     def __init__(self, rate: float, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -183,14 +199,13 @@ class Embedding(Layer):
         input_length: Any = None,
         **kwargs: Any,
     ) -> None:
-        if mask_zero:
-            raise ValueError(
-                "Embedding(mask_zero=True) is not there: layers pass no masks on; use "
-                "tf.sequence_mask, or the sequence_length of tf.nn.dynamic_rnn"
-            )
+        if not {"input_shape", "batch_input_shape", "batch_size"} & set(kwargs):
+            lengths = input_length if isinstance(input_length, list | tuple) else [input_length]
+            kwargs["input_shape"] = tuple(lengths)
         kwargs.setdefault("dtype", "float32")
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self.input_dim, self.output_dim = int(input_dim), int(output_dim)
+        self.mask_zero = self.supports_masking = mask_zero
         self._table = embeddings_initializer, embeddings_regularizer, embeddings_constraint
 
     def build(self, input_shape: Any) -> None:
@@ -207,6 +222,40 @@ class Embedding(Layer):
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         wanted = inputs if inputs.dtype in (int32, int64) else cast(inputs, int32)
         return embedding_lookup(self.embeddings, wanted)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """With ``mask_zero``, True where the number is not 0."""
+        return not_equal(inputs, 0) if self.mask_zero else None
+
+
+class Masking(Layer):
+    """Steps of sequences whose values all are ``mask_value`` count no more in later layers."""
+
+    supports_masking = True
+
+    def __init__(self, mask_value: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.mask_value = mask_value
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """True where a step has another value."""
+        return reduce_any(not_equal(inputs, self.mask_value), axis=-1)
+
+    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        kept = reduce_any(not_equal(inputs, self.mask_value), axis=-1, keepdims=True)
+        return multiplied(inputs, cast(kept, inputs.dtype))
+
+
+class ActivityRegularization(Layer):
+    """The inputs themselves, whose size is added to the losses."""
+
+    supports_masking = True
+
+    def __init__(self, l1: float = 0.0, l2: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(activity_regularizer=regularizers.L1L2(l1, l2), **kwargs)
+
+    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        return inputs
 
 
 # Functions as layers --------------------------------------------------------------------------
@@ -225,13 +274,57 @@ class Lambda(Layer):
     ) -> None:
         super().__init__(**kwargs)
         self.function, self.arguments = function, dict(arguments or {})
+        self.supports_masking, self.mask = mask is not None, mask
 
-    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        return self.function(inputs, **self.arguments)
+    def call(self, inputs: Any, mask: Any = None, training: Any = None) -> Any:
+        arguments = dict(self.arguments)
+        wanted = signature(self.function).parameters
+        if "mask" in wanted:
+            arguments["mask"] = mask
+        if "training" in wanted and "training" not in arguments:
+            arguments["training"] = training
+        return self.function(inputs, **arguments)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """What the program gave as ``mask``, or what that makes of the inputs' mask."""
+        return self.mask(inputs, mask) if callable(self.mask) else self.mask
+
+    def get_config(self) -> dict[str, Any]:
+        """The function by its name; one without a name, by its code."""
+        described, kind = described_function(self.function)
+        config = {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": self._dtype and self._dtype.name,
+        }
+        if self._batch_input_shape is not None:
+            config["batch_input_shape"] = list(self._batch_input_shape)
+        return {
+            **config,
+            "function": described,
+            "function_type": kind,
+            "module": getattr(self.function, "__module__", None),
+            "output_shape": None,
+            "output_shape_type": "raw",
+            "output_shape_module": None,
+            "arguments": dict(self.arguments),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """The layer of a configuration, whose named functions are custom objects."""
+        given = dict(config)
+        kind = given.pop("function_type", "function")
+        for unused in ("module", "output_shape", "output_shape_type", "output_shape_module"):
+            given.pop(unused, None)
+        given["function"] = restored_function(given["function"], kind)
+        return cls(**given)
 
 
 class Activation(Layer):
     """An activation, given by name or as a function."""
+
+    supports_masking = True
 
     def __init__(self, activation: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -243,6 +336,8 @@ class Activation(Layer):
 
 class ReLU(Layer):
     """The positive part, up to ``max_value``."""
+
+    supports_masking = True
 
     def __init__(
         self,
@@ -261,6 +356,8 @@ class ReLU(Layer):
 class LeakyReLU(Layer):
     """``x`` where it is positive, else ``alpha`` times ``x``."""
 
+    supports_masking = True
+
     def __init__(self, alpha: float = 0.3, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.alpha = alpha
@@ -271,6 +368,8 @@ class LeakyReLU(Layer):
 
 class ELU(Layer):
     """``x`` where it is positive, else ``alpha * (exp(x) - 1)``."""
+
+    supports_masking = True
 
     def __init__(self, alpha: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -283,6 +382,8 @@ class ELU(Layer):
 class ThresholdedReLU(Layer):
     """``x`` where it is above ``theta``, else 0."""
 
+    supports_masking = True
+
     def __init__(self, theta: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.theta = theta
@@ -294,6 +395,8 @@ class ThresholdedReLU(Layer):
 class Softmax(Layer):
     """Exponentials that add up to 1 along ``axis``."""
 
+    supports_masking = True
+
     def __init__(self, axis: int = -1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.axis = axis
@@ -304,6 +407,8 @@ class Softmax(Layer):
 
 class PReLU(Layer):
     """A leaky rectifier that learns its slope for every element (shared along ``shared_axes``)."""
+
+    supports_masking = True
 
     def __init__(
         self,
@@ -380,11 +485,17 @@ class Add(Layer):
     """The sum of several tensors."""
 
     merged: Any = staticmethod(added)
+    supports_masking = True
 
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(inputs, list | tuple) or len(inputs) < 2:
             raise ValueError(f"The layer {self.name!r} merges a list of two or more tensors")
         return reduce(self.merged, inputs)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """True where all inputs that have masks count."""
+        masks = [m for m in mask or () if m is not None]
+        return reduce(logical_and, masks) if masks else None
 
 
 class Multiply(Add):
@@ -421,12 +532,35 @@ class Average(Add):
 class Concatenate(Layer):
     """Several tensors one after the other, along ``axis``."""
 
+    supports_masking = True
+
     def __init__(self, axis: int = -1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.axis = axis
 
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         return concat(inputs, self.axis)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """The masks of the inputs, one after the other."""
+        masks = mask or ()
+        if all(m is None for m in masks):
+            return None
+        whole = []
+        for x, m in zip(inputs, masks, strict=True):
+            if m is None:
+                whole.append(cast(ones_like(x), boolean))
+            else:
+                rank = len(x.dims) - len(m.dims)
+                wide = reshape(m, [*_sizes(m), *[1] * rank])
+                whole.append(logical_and(wide, cast(ones_like(x), boolean)))
+        return reduce_all(concat(whole, self.axis), axis=-1)
+
+
+def _sizes(tensor: Any) -> list[Any]:
+    """The dimensions, at run time where they are not known before."""
+    given = shape(tensor)
+    return [given[i] if d is None else d for i, d in enumerate(tensor.dims)]
 
 
 class Dot(Layer):

@@ -6,9 +6,12 @@ from typing import Any
 
 from runnel.graph.dtypes import float32
 from runnel.keras.by_identifier import find
+from runnel.keras.custom_objects import known_too, serialize_keras_object
 from runnel.variables import initializers as of_variables
 from runnel.variables.initializers import (
     Constant,
+    GlorotNormal,
+    GlorotUniform,
     Identity,
     Initializer,
     Ones,
@@ -52,8 +55,7 @@ def _scaled(scale: float, mode: str, distribution: str) -> Any:
     return initializer
 
 
-glorot_normal = _scaled(1.0, "fan_avg", "truncated_normal")
-glorot_uniform = _scaled(1.0, "fan_avg", "uniform")
+glorot_normal, glorot_uniform = GlorotNormal, GlorotUniform
 he_normal = _scaled(2.0, "fan_in", "truncated_normal")
 he_uniform = _scaled(2.0, "fan_in", "uniform")
 lecun_normal = _scaled(1.0, "fan_in", "truncated_normal")
@@ -76,6 +78,7 @@ __all__ = [
     "VarianceScaling",
     "Zeros",
     "constant",
+    "deserialize",
     "get",
     "glorot_normal",
     "glorot_uniform",
@@ -89,16 +92,32 @@ __all__ = [
     "orthogonal",
     "random_normal",
     "random_uniform",
+    "serialize",
     "truncated_normal",
     "uniform",
     "zeros",
 ]
-_TABLE = {name: globals()[name] for name in __all__ if name not in ("Initializer", "get")}
 
 
 def get(identifier: Any) -> Any:
     """The initializer that a name, a class or a configuration stands for."""
     return find(identifier, _TABLE, "initializer")
+
+
+def serialize(initializer: Any) -> Any:
+    """What stands for an initializer in a configuration."""
+    return serialize_keras_object(initializer)
+
+
+def deserialize(config: Any, custom_objects: Any = None) -> Any:
+    """The initializer that a configuration stands for."""
+    with known_too(custom_objects):
+        return get(config)
+
+
+_FUNCTIONS = ("deserialize", "get", "serialize")
+_TABLE = {name: globals()[name] for name in __all__ if name not in ("Initializer", *_FUNCTIONS)}
+_TABLE.update(GlorotNormal=GlorotNormal, GlorotUniform=GlorotUniform)
 
 
 def __dir__() -> list[str]:

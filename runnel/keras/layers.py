@@ -1,5 +1,9 @@
 """``tf.keras.layers``: layers that programs call on tensors."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from runnel.keras.convolutional_layers import (
     AveragePooling1D,
     AveragePooling2D,
@@ -34,6 +38,7 @@ from runnel.keras.convolutional_layers import (
 from runnel.keras.core_layers import (
     ELU,
     Activation,
+    ActivityRegularization,
     Add,
     Average,
     BatchNormalization,
@@ -48,6 +53,7 @@ from runnel.keras.core_layers import (
     Lambda,
     LayerNormalization,
     LeakyReLU,
+    Masking,
     Maximum,
     Minimum,
     Multiply,
@@ -71,8 +77,10 @@ from runnel.keras.core_layers import (
     multiply,
     subtract,
 )
+from runnel.keras.custom_objects import deserialize_keras_object, serialize_keras_object
 from runnel.keras.inputs import (
     Input,
+    InputLayer,
 )
 from runnel.keras.layer import (
     Layer,
@@ -81,13 +89,16 @@ from runnel.keras.recurrent_layers import (
     GRU,
     LSTM,
     RNN,
-    Bidirectional,
     GRUCell,
     LSTMCell,
     SimpleRNN,
     SimpleRNNCell,
     StackedRNNCells,
+)
+from runnel.keras.wrappers import (
+    Bidirectional,
     TimeDistributed,
+    Wrapper,
 )
 from runnel.layers.input_spec import InputSpec
 
@@ -113,6 +124,7 @@ SeparableConvolution2D = SeparableConv2D
 
 __all__ = [
     "Activation",
+    "ActivityRegularization",
     "Add",
     "Average",
     "AveragePooling1D",
@@ -161,6 +173,7 @@ __all__ = [
     "GlobalMaxPooling2D",
     "GlobalMaxPooling3D",
     "Input",
+    "InputLayer",
     "InputSpec",
     "LSTM",
     "LSTMCell",
@@ -168,6 +181,7 @@ __all__ = [
     "Layer",
     "LayerNormalization",
     "LeakyReLU",
+    "Masking",
     "MaxPool1D",
     "MaxPool2D",
     "MaxPool3D",
@@ -200,18 +214,41 @@ __all__ = [
     "UpSampling1D",
     "UpSampling2D",
     "UpSampling3D",
+    "Wrapper",
     "ZeroPadding1D",
     "ZeroPadding2D",
     "ZeroPadding3D",
     "add",
     "average",
     "concatenate",
+    "deserialize",
     "dot",
     "maximum",
     "minimum",
     "multiply",
+    "serialize",
     "subtract",
 ]
+
+
+def serialize(layer: Any) -> Any:
+    """The class and the configuration of a layer."""
+    return serialize_keras_object(layer)
+
+
+def deserialize(config: Any, custom_objects: Any = None) -> Any:
+    """The layer (or model) that a class and a configuration describe, with new variables.
+
+    Example:
+        >>> layer = tf.keras.layers.deserialize(tf.keras.layers.serialize(other))
+    """
+    from runnel.keras.model import Model
+    from runnel.keras.network import Network
+    from runnel.keras.sequential import Sequential
+
+    classes = {n: v for n, v in globals().items() if isinstance(v, type) and issubclass(v, Layer)}
+    classes.update(Model=Model, Network=Network, Functional=Model, Sequential=Sequential)
+    return deserialize_keras_object(config, classes, custom_objects, "layer")
 
 
 def __dir__() -> list[str]:

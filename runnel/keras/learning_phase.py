@@ -35,3 +35,9 @@ def resolved(training: Any) -> Any:
     """``training``; where that is None, the learning phase."""
     found = learning_phase() if training is None else training
     return bool(found) if isinstance(found, int) else found
+
+
+def phase_of_graph() -> Any:
+    """The learning phase of the default graph if anything has asked for it, else None."""
+    kept = get_default_graph().get_collection_ref(_KEY)
+    return kept[0] if kept else None

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 from runnel.control_flow.functional import scan
+from runnel.graph.dtypes import bool_ as boolean
 from runnel.graph.shapes import TensorShape, as_dims
 from runnel.keras import activations, initializers
-from runnel.keras.core_layers import add, concatenate, multiply
+from runnel.keras.arguments import parameters_of
 from runnel.keras.layer import Layer
-from runnel.ops.array_shape import reshape, shape
+from runnel.ops.array_shape import expand_dims, shape
 from runnel.ops.bias import bias_add
-from runnel.ops.fill import zeros
+from runnel.ops.casting import cast
+from runnel.ops.comparison import logical_and
+from runnel.ops.fill import ones_like, zeros, zeros_like
 from runnel.ops.joining import concat, stack
 from runnel.ops.matmul import matmul
 from runnel.ops.reversal import reverse
+from runnel.ops.selection import where
 from runnel.ops.splitting import split
 from runnel.ops.transposition import transpose
 from runnel.variables.initializers import Ones
@@ -226,6 +229,10 @@ class RNN(Layer):
         >>> tf.keras.layers.RNN(tf.keras.layers.GRUCell(8), return_sequences=True)(sequences)
     """
 
+    supports_masking = True
+    zero_output_for_mask = False
+    """Whether outputs of steps that do not count are zeros, not those of the step before."""
+
     def __init__(
         self,
         cell: Any,
@@ -248,7 +255,8 @@ class RNN(Layer):
         self.go_backwards, self.time_major = go_backwards, time_major
 
     def build(self, input_shape: Any) -> None:
-        depth = (as_dims(input_shape) or (None,))[-1]
+        first = input_shape[0] if isinstance(input_shape, list) else input_shape
+        depth = (as_dims(first) or (None,))[-1]
         for cell in self.cell.cells if isinstance(self.cell, StackedRNNCells) else [self.cell]:
             if not cell.built:
                 # Named after this layer alone, rnn/kernel; and outside the loop.
@@ -258,32 +266,40 @@ class RNN(Layer):
             depth = getattr(cell, "output_size", _sizes(cell)[0])
         super().build(input_shape)
 
-    def call(self, inputs: Any, initial_state: Any = None, mask: Any = None, **kwargs: Any) -> Any:
-        if mask is not None:
-            raise ValueError("Recurrent layers take no mask; use tf.nn.dynamic_rnn's lengths")
+    def call(
+        self, inputs: Any, mask: Any = None, training: Any = None, initial_state: Any = None
+    ) -> Any:
+        if isinstance(inputs, list | tuple):
+            inputs, *initial_state = inputs
+            mask = mask[0] if isinstance(mask, list | tuple) else mask
         rank = len(inputs.dims)
         major = inputs if self.time_major else transpose(inputs, [1, 0, *range(2, rank)])
+        counts = None
+        if mask is not None:
+            counts = expand_dims(mask if self.time_major else transpose(mask, [1, 0]), -1)
         if self.go_backwards:
             major = reverse(major, [0])
+            counts = None if counts is None else reverse(counts, [0])
+        states = self._first_states(inputs, major, initial_state)
         known_batch = inputs.dims[1 if self.time_major else 0]
-        if initial_state is None:
-            batch = shape(major)[1] if known_batch is None else known_batch
-            states = [zeros(stack([batch, n]), inputs.dtype) for n in _sizes(self.cell)]
-            for state, n in zip(states, _sizes(self.cell), strict=True):
-                state.set_shape([known_batch, n])
-        else:
-            states = (
-                list(initial_state) if isinstance(initial_state, list | tuple) else [initial_state]
-            )
 
         def step(carried: Any, x: Any) -> Any:
+            x, counted = x if counts is not None else (x, None)
             output, after = self.cell.call(x, list(carried[1:]))
+            if counted is not None:
+                # A step that does not count leaves everything as it was.
+                after = [
+                    _chosen(counted, new, old) for new, old in zip(after, carried[1:], strict=True)
+                ]
+                kept = zeros_like(output) if self.zero_output_for_mask else carried[0]
+                output = _chosen(counted, output, kept)
             return (output, *after)
 
         width = getattr(self.cell, "output_size", _sizes(self.cell)[0])
         start = zeros(stack([shape(major)[1], width]), inputs.dtype)
         start.set_shape([known_batch, width])
-        outputs, *histories = scan(step, major, initializer=(start, *states))
+        elements = major if counts is None else (major, counts)
+        outputs, *histories = scan(step, elements, initializer=(start, *states))
         last = [history[-1] for history in histories]
         if self.return_sequences:
             result = outputs if self.time_major else transpose(outputs, [1, 0, 2])
@@ -291,8 +307,37 @@ class RNN(Layer):
             result = outputs[-1]
         return [result, *last] if self.return_state else result
 
+    def _first_states(self, inputs: Any, major: Any, given: Any) -> list[Any]:
+        if given:
+            return list(given) if isinstance(given, list | tuple) else [given]
+        known_batch = inputs.dims[1 if self.time_major else 0]
+        batch = shape(major)[1] if known_batch is None else known_batch
+        states = [zeros(stack([batch, n]), inputs.dtype) for n in _sizes(self.cell)]
+        for state, n in zip(states, _sizes(self.cell), strict=True):
+            state.set_shape([known_batch, n])
+        return states
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """The mask of the inputs, where the outputs are sequences."""
+        given = mask[0] if isinstance(mask, list | tuple) else mask
+        found = given if self.return_sequences else None
+        states = len(_sizes(self.cell))
+        return [found, *[None] * states] if self.return_state else found
+
     def __call__(self, inputs: Any, initial_state: Any = None, *args: Any, **kwargs: Any) -> Any:
-        return super().__call__(inputs, *args, initial_state=initial_state, **kwargs)
+        # The states are among the inputs, so that a model knows where they come from.
+        if initial_state is not None:
+            given = initial_state if isinstance(initial_state, list | tuple) else [initial_state]
+            inputs = [inputs, *given]
+        return super().__call__(inputs, *args, **kwargs)
+
+    def _rename(self, name: str) -> None:
+        self._name = self._base_name = name
+
+
+def _chosen(counted: Any, new: Any, old: Any) -> Any:
+    kept = logical_and(counted, cast(ones_like(new), boolean))
+    return where(kept, new, old)
 
 
 _OF_THE_LAYER = (
@@ -307,19 +352,37 @@ _OF_THE_LAYER = (
     "dtype",
     "input_shape",
     "batch_input_shape",
-    "input_dim",
+    "batch_size",
+    "weights",
+    "activity_regularizer",
 )
+
+
+_NOT_DESCRIBED = ("input_shape", "batch_input_shape", "batch_size", "weights", "name", "dtype")
 
 
 class _OfCell(RNN):
     kind: type[_Cell] = SimpleRNNCell
 
     def __init__(self, units: int, *args: Any, **kwargs: Any) -> None:
+        width, length = kwargs.pop("input_dim", None), kwargs.pop("input_length", None)
+        if "input_shape" not in kwargs and (width is not None or length is not None):
+            kwargs["input_shape"] = (length, width)
         own = {name: kwargs.pop(name) for name in _OF_THE_LAYER if name in kwargs}
         super().__init__(None, **own)
         # The variables are named after the layer: gru/kernel, not gru/gru_cell/kernel.
         self.cell = self.kind(units, *args, name=self.name, **kwargs)
         self.units = self.cell.units
+
+    @classmethod
+    def _parameters(cls) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """The arguments of the cell, then those of the layer."""
+        order, of_cell = parameters_of(cls.kind)
+        _, of_layer = parameters_of(RNN)
+        inherited = ("activity_regularizer", *_OF_THE_LAYER)
+        others = {n: d for n, d in of_layer.items() if n != "cell" and n not in of_cell}
+        cell = {n: d for n, d in of_cell.items() if n not in inherited}
+        return order, {**cell, **{n: d for n, d in others.items() if n not in _NOT_DESCRIBED}}
 
 
 class SimpleRNN(_OfCell):
@@ -340,73 +403,3 @@ class GRU(_OfCell):
     """Gated recurrent units over a batch of sequences."""
 
     kind = GRUCell
-
-
-def _backwards(layer: Any) -> Any:
-    """Another layer like ``layer``, which is not built yet, that goes the other way."""
-    if layer.built:
-        raise ValueError(
-            f"The layer {layer.name!r} has been used; give Bidirectional a new one, or both"
-        )
-    other = copy.deepcopy(layer)
-    other._name, other.go_backwards = f"backward_{layer.name}", not layer.go_backwards
-    return other
-
-
-class TimeDistributed(Layer):
-    """A layer applied to every step of a batch of sequences."""
-
-    def __init__(self, layer: Any, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.layer = layer
-
-    def build(self, input_shape: Any) -> None:
-        if not self.layer.built:
-            # Named after this layer alone: time_distributed/kernel.
-            batch, _, *inner = as_dims(input_shape) or (None, None)
-            self.layer._dtype = self.layer._dtype or self._dtype
-            self.layer.build(TensorShape([batch, *inner]))
-            self.layer.built = True
-        super().build(input_shape)
-
-    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        given = shape(inputs)
-        whole = [given[i] if d is None else d for i, d in enumerate(inputs.dims)]
-        merged = reshape(inputs, [-1, *inputs.dims[2:]])
-        outputs = self.layer.call(merged, *args, **kwargs)
-        result = reshape(outputs, [*whole[:2], *outputs.dims[1:]])
-        result.set_shape([*inputs.dims[:2], *outputs.dims[1:]])
-        return result
-
-
-class Bidirectional(Layer):
-    """A recurrent layer over sequences and another one of its kind over their reverses."""
-
-    def __init__(
-        self, layer: Any, merge_mode: str | None = "concat", backward_layer: Any = None, **kw: Any
-    ) -> None:
-        super().__init__(**kw)
-        if merge_mode not in ("concat", "sum", "mul", "ave", None):
-            raise ValueError(f"merge_mode must be concat, sum, mul, ave or None: {merge_mode!r}")
-        self.merge_mode = merge_mode
-        self.forward_layer, self.backward_layer = layer, backward_layer or _backwards(layer)
-        layer._name = f"forward_{layer.name}"
-
-    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        ahead, back = self.forward_layer(inputs), self.backward_layer(inputs)
-        states: list[Any] = []
-        if self.forward_layer.return_state:
-            states = [*ahead[1:], *back[1:]]
-            ahead, back = ahead[0], back[0]
-        if self.forward_layer.return_sequences:
-            back = reverse(back, [0 if self.forward_layer.time_major else 1])
-        if self.merge_mode == "concat":
-            merged = concatenate([ahead, back])
-        elif self.merge_mode == "mul":
-            merged = multiply([ahead, back])
-        elif self.merge_mode is None:
-            return [ahead, back, *states]
-        else:
-            merged = add([ahead, back])
-            merged = merged / 2.0 if self.merge_mode == "ave" else merged
-        return [merged, *states] if states else merged

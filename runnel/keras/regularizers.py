@@ -7,6 +7,7 @@ from typing import Any
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.operation import Tensor
 from runnel.keras.by_identifier import find
+from runnel.keras.custom_objects import known_too, serialize_keras_object
 from runnel.ops.arithmetic import add, multiply
 from runnel.ops.elementwise import abs as absolute
 from runnel.ops.elementwise import square
@@ -63,7 +64,18 @@ def get(identifier: Any) -> Any:
     return find(identifier, {"L1L2": L1L2, "l1": l1, "l2": l2, "l1_l2": l1_l2}, "regularizer")
 
 
-__all__ = ["L1L2", "Regularizer", "get", "l1", "l1_l2", "l2"]
+def serialize(regularizer: Any) -> Any:
+    """What stands for a regularizer in a configuration."""
+    return serialize_keras_object(regularizer)
+
+
+def deserialize(config: Any, custom_objects: Any = None) -> Any:
+    """The regularizer that a configuration stands for."""
+    with known_too(custom_objects):
+        return get(config)
+
+
+__all__ = ["L1L2", "Regularizer", "deserialize", "get", "l1", "l1_l2", "l2", "serialize"]
 
 
 def __dir__() -> list[str]:

@@ -1,36 +1,52 @@
-"""``tf.keras.utils``: labels as vectors, arrays of unit norm."""
+"""``tf.keras.utils``: labels, data sets by number, files, progress, custom objects."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from runnel.keras.array_utils import normalize, to_categorical
+from runnel.keras.custom_objects import (
+    CustomObjectScope,
+    custom_object_scope,
+    deserialize_keras_object,
+    get_custom_objects,
+    serialize_keras_object,
+)
+from runnel.keras.data_file import get_file
+from runnel.keras.node import has_history, history_of
+from runnel.keras.progress_bar import Progbar
+from runnel.keras.sequence import Sequence
 
 
-def to_categorical(y: Any, num_classes: int | None = None, dtype: Any = "float32") -> np.ndarray:
-    """A row for each number of a class, which is 1 at that class and else 0.
-
-    Example:
-        >>> tf.keras.utils.to_categorical([1, 0], 3).tolist()
-        [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
-    """
-    classes = np.array(y, dtype=np.int64)
-    shape = classes.shape[:-1] if classes.ndim > 1 and classes.shape[-1] == 1 else classes.shape
-    flat = classes.ravel()
-    count = int(flat.max()) + 1 if num_classes is None else num_classes
-    rows = np.zeros((flat.size, count), dtype)
-    rows[np.arange(flat.size), flat] = 1
-    return rows.reshape((*shape, count))
-
-
-def normalize(x: Any, axis: int = -1, order: int = 2) -> np.ndarray:
-    """``x`` with the norm 1 along ``axis``; what is 0 stays 0."""
-    norms = np.atleast_1d(np.linalg.norm(x, order, axis))
-    norms[norms == 0] = 1
-    return np.asarray(x) / np.expand_dims(norms, axis)
+def get_source_inputs(tensor: Any, layer: Any = None, node_index: Any = None) -> list[Any]:
+    """The inputs that ``tensor`` comes from."""
+    found: dict[int, Any] = {}
+    stack = [tensor]
+    while stack:
+        current = stack.pop()
+        if not has_history(current):
+            continue
+        history = history_of(current)
+        before = history.layer._inbound_nodes[history.node_index].input_tensors
+        if not before:
+            found[id(current)] = current
+        stack.extend(reversed(before))
+    return list(found.values())
 
 
-__all__ = ["normalize", "to_categorical"]
+__all__ = [
+    "CustomObjectScope",
+    "Progbar",
+    "Sequence",
+    "custom_object_scope",
+    "deserialize_keras_object",
+    "get_custom_objects",
+    "get_file",
+    "get_source_inputs",
+    "normalize",
+    "serialize_keras_object",
+    "to_categorical",
+]
 
 
 def __dir__() -> list[str]:

@@ -15,7 +15,10 @@ import numpy as np
 
 # ruff: noqa: UP006, UP035
 
-MODULES = ("optimizers", "cells", "functions", "keras", "lists", "metrics", "networks")
+MODULES = (
+    *("optimizers", "cells", "functions", "keras", "keras_training", "lists", "metrics"),
+    "networks",
+)
 
 
 def programs(module: str) -> Dict[str, Callable[..., Any]]:
