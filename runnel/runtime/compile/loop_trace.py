@@ -13,7 +13,7 @@ from runnel.passes.clusters.known_values import FEW_ITERATIONS
 from runnel.passes.program.program import Node
 from runnel.passes.structure.counters import Counters
 from runnel.passes.structure.structured import Loop, nested_nodes
-from runnel.runtime.compile.buffers import ArrayHandle, NotCompilable, StackHandle
+from runnel.runtime.compile.buffers import ArrayHandle, Effects, Handle, NotCompilable, StackHandle
 from runnel.runtime.compile.rows import is_known
 from runnel.runtime.compile.watch import is_short, stoppable_loop
 from runnel.runtime.compile.work_estimate import seconds_of
@@ -48,6 +48,51 @@ def counted_loop(times: int, body: Callable[[Any], Any], start: Any) -> Any:
     return state
 
 
+class _KeptInLoop:
+    """How many elements a loop's stacks and arrays have, in any iteration and at its end."""
+
+    def __init__(
+        self, effects: Effects, after: dict[Handle, Any], times: int | None, exact: bool
+    ) -> None:
+        """``after`` has what each holds after one iteration; there are at most ``times``."""
+        self._effects = effects
+        self._after = after
+        self._times = times if exact else None
+        self._start = {handle: effects.contents[handle] for handle in after}
+        stacks = [handle for handle in after if isinstance(handle, StackHandle)]
+        self._growth = {h: max(0, after[h].bound - self._start[h].bound) for h in stacks}
+        self._moves = {h: after[h].least - self._start[h].least for h in stacks}
+        self._total = {h: self._start[h].bound + self._growth[h] * (times or 0) for h in stacks}
+        self._arrays = [handle for handle in after if isinstance(handle, ArrayHandle)]
+
+    def begin_iteration(self) -> None:
+        """Has stacks and arrays be as they may be when any of the iterations begins."""
+        contents, times = self._effects.contents, self._times
+        for stack, total in self._total.items():
+            content, move = contents[stack], self._moves[stack]
+            content.bound = total - self._growth[stack]
+            content.least = self._start[stack].least
+            if move < 0:  # as few as before the last iteration
+                content.least += move * (times - 1) if times else -content.bound
+        for array in self._arrays:  # which may have grown in an iteration before
+            contents[array].bound = self._after[array].bound
+
+    def end_loop(self, loop: LoopTrace) -> None:
+        """Has them be as they are when ``loop`` has ended."""
+        contents = self._effects.contents
+        for stack, total in self._total.items():
+            content, move = contents[stack], self._moves[stack]
+            content.bound, content.least = total, self._start[stack].least
+            if self._times:
+                content.least += move * self._times
+            elif move < 0:
+                content.least = 0
+        for array in self._arrays:
+            content = self._after[array].with_arrays(contents[array].arrays)
+            complete = self._times is not None
+            contents[array] = content.after_loop(self._start[array], loop, complete)
+
+
 class LoopTrace:
     """Traces one loop."""
 
@@ -67,7 +112,6 @@ class LoopTrace:
     def run(self, inputs: list[Any], state: ProgramState) -> list[Any]:
         import jax
         import jax.numpy as jnp
-        from jax import lax
 
         around, loop = self._around, self._loop
         count = len(loop.variables)
@@ -84,7 +128,7 @@ class LoopTrace:
         def attempt() -> None:
             nonlocal seconds
             before, open_before = self._effects.loop_seconds, self._effects.open_loops
-            iteration = lambda: self._iteration(firsts, state, ())  # noqa: E731
+            iteration = lambda: self._iteration(firsts, around.copied(state))  # noqa: E731
             traced, self._shapes = jax.make_jaxpr(iteration, return_shape=True)()
             seconds = seconds_of(traced.jaxpr, around.owner.platform)
             seconds += self._effects.loop_seconds - before
@@ -95,30 +139,15 @@ class LoopTrace:
         after = around.outcome(attempt, handles)
         self._require_same_shapes(firsts)
         checked = bool(self._nodes)
-        stacks = [h for h in handles if isinstance(h, StackHandle)]
-        arrays = [h for h in handles if isinstance(h, ArrayHandle)]
-        start_of = {h: self._effects.contents[h] for h in handles}
-        growth = {
-            h: (max(0, after[h].bound - start_of[h].bound), after[h].least - start_of[h].least)
-            for h in stacks
-        }
-        total = {h: start_of[h].bound + growth[h][0] * (times or 0) for h in stacks}
+        kept = _KeptInLoop(self._effects, after, times, exact)
 
         def body(carry: Any) -> Any:
             variables, carried, held = carry
             own = around.copied(state)
             with self._effects.set_aside():
                 around.restore(carried, own, handles)
-                for handle in stacks:
-                    more, move = growth[handle]
-                    content = self._effects.contents[handle]
-                    content.bound = total[handle] - more
-                    content.least = start_of[handle].least
-                    if move < 0:  # as few as before the last iteration
-                        content.least += move * (times - 1) if exact and times else -content.bound
-                for array in arrays:  # which may have grown in an iteration before
-                    self._effects.contents[array].bound = after[array].bound
-                following, holds = self._iteration(variables, own, None)
+                kept.begin_iteration()
+                following, holds = self._iteration(variables, own)
                 return following, around.carried(own, handles), held & holds
 
         def goes_on(carry: Any) -> Any:
@@ -133,40 +162,42 @@ class LoopTrace:
                 return results[0] & holds if checked else results[0]
 
         start = (firsts, around.carried(state, handles), jnp.asarray(True))
-        inside = self._effects.loop_seconds
-        if times is not None and is_short(times, seconds):
-            if exact and self._always_ends:
-                variables, carried, holds = counted_loop(times, body, start)
-            else:
-                variables, carried, holds = lax.while_loop(goes_on, body, start)
-                self._effects.open_loops += 1
-            inside += times * seconds
-        elif self._effects.asker is None:
-            raise NotCompilable("a loop that runs long, or has no known end")
-        else:
-            (variables, carried, holds), stopped = stoppable_loop(
-                goes_on, body, start, self._effects.asker, seconds
-            )
-            around.owner.checks(~stopped, lambda: "stopped")
-            self._effects.asks = True
-            self._effects.open_loops += 1
-        self._effects.loop_seconds = inside
+        variables, carried, holds = self._looped(goes_on, body, start, times, seconds)
         around.restore(carried, state, handles)
-        for handle in stacks:
-            content = self._effects.contents[handle]
-            content.bound, content.least = total[handle], start_of[handle].least
-            if exact and times:
-                content.least += growth[handle][1] * times
-            elif growth[handle][1] < 0:
-                content.least = 0
-        for array in arrays:
-            content = after[array].with_arrays(self._effects.contents[array].arrays)
-            self._effects.contents[array] = content.after_loop(start_of[array], self, exact)
+        kept.end_loop(self)
         if self._condition_has_effects():
             self._run_condition(variables, state, around.owner.checks)  # the one that was false
         if checked:
             around.owner.checks(holds, lambda: "checked by the interpreter")
         return self._exits(inputs, variables, exact, times)
+
+    def _looped(
+        self, goes_on: Any, body: Any, start: Any, times: int | None, seconds: float
+    ) -> Any:
+        """What ``start`` becomes. A loop that may run long asks now and then whether to go on.
+
+        There are at most ``times`` iterations, each of which takes ``seconds``, as estimated.
+        """
+        from jax import lax
+
+        effects = self._effects
+        inside = effects.loop_seconds
+        if times is not None and is_short(times, seconds):
+            if self.is_exact and self._always_ends:
+                end = counted_loop(times, body, start)
+            else:
+                end = lax.while_loop(goes_on, body, start)
+                effects.open_loops += 1
+            inside += times * seconds
+        elif effects.asker is None:
+            raise NotCompilable("a loop that runs long, or has no known end")
+        else:
+            end, stopped = stoppable_loop(goes_on, body, start, effects.asker, seconds)
+            self._around.owner.checks(~stopped, lambda: "stopped")
+            effects.asks = True
+            effects.open_loops += 1
+        effects.loop_seconds = inside
+        return end
 
     def _condition_has_effects(self) -> bool:
         nodes = nested_nodes(self._loop.condition.nodes)
@@ -193,19 +224,18 @@ class LoopTrace:
             results = self._around.run_program(self._condition, inputs, state, checks)
         return results[: self._extra]
 
-    def _iteration(self, variables: Sequence[Any], state: ProgramState, handles: Any) -> Any:
+    def _iteration(self, variables: Sequence[Any], state: ProgramState) -> Any:
         """The variables of the next iteration, and whether the checks of this one hold."""
         import jax.numpy as jnp
 
         around = self._around
-        own = state if handles is None else around.copied(state)
         checks = around.owner.checks.inside()
         for position, (least, greatest) in self._ranges.items():
             self._effects.note_range(variables[position], least, greatest, self)
-        _, *extras = self._run_condition(variables, own, around.owner.checks.inside())
+        _, *extras = self._run_condition(variables, state, around.owner.checks.inside())
         inputs = [*variables, *self._invariants, *extras]
         with self._effects.swept_by(self):
-            following = around.run_program(self._body, inputs, own, checks)
+            following = around.run_program(self._body, inputs, state, checks)
         self._nodes.update(dict.fromkeys(checks.nodes))
         holds = checks.hold()
         holds = jnp.asarray(True) if holds is None else holds

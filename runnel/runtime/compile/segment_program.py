@@ -90,32 +90,15 @@ class SegmentProgram:
     ) -> None:
         self.code = code
         self._options = options
-        self._platform = platform = options.platform
+        self._platform = options.platform
         self._repetitions = repetitions
-        loaded = self._loaded = [*(variable for variable, _, _ in code.loads), *overwritten]
-        load_of = self._load_of = {variable: i for i, variable in enumerate(loaded)}
-        self._packs = packs = [
-            pack
-            for pack in packs_in(code, repetitions, platform)
-            # Another step may have given a variable another shape than it was declared with.
-            if len({np.shape(states[load_of[variable]]) for variable in pack}) == 1
-        ]
-        self._gates = gates_of(code)
-        self._joined: list[JoinedUpdates] = []
-        if not repetitions:
-            self._joined = [
-                joined
-                for joined in joined_updates(code, self._gates, platform)
-                if _are_declared(joined, states, load_of)
-            ]
+        self._loaded = [*(variable for variable, _, _ in code.loads), *overwritten]
+        self._load_of = {variable: i for i, variable in enumerate(self._loaded)}
+        gates = gates_of(code)
+        self._packs, self._joined = self._found_packs(states, gates)
         flat = [pack for joined in self._joined for pack in joined.packs]
-        packed = {variable for pack in (*packs, *flat) for variable in pack}
-        stored = self._stored = [v for v, _ in code.stores if v not in packed]
-        # A buffer can be updated in place, or kept when a check fails, if its shape stays.
-        donated = [load_of[v] for v in stored if v in load_of and v not in code.reshaped]
-        taken = {*donated, *(load_of[v] for v in packed)}
-        kept = [i for i in range(len(loaded)) if i not in taken]
-        argument_inputs = [i for i in range(len(inputs)) if i not in specialized]
+        packed = {variable for pack in (*self._packs, *flat) for variable in pack}
+        self._stored = [v for v, _ in code.stores if v not in packed]
         self._known_inputs = {i: np.asarray(inputs[i]) for i in specialized}
         self.large = [
             i
@@ -125,38 +108,68 @@ class SegmentProgram:
             and value.nbytes > _MAX_EMBEDDED_BYTES
         ]
         """The slots of large constants, which are passed in every call."""
-        in_place = [*(True for _ in (*packs, *flat)), *(load_of.get(v) in donated for v in stored)]
-        self._gates = {
-            i: variable for i, variable in self._gates.items() if load_of.get(variable) in taken
-        }
-        executable = Executable(None, donated, kept, in_place, {}, [], [], argument_inputs, [])
-        self.executable = executable
-        executable.is_chained = options.is_chained
-        executable.packs = [[load_of[variable] for variable in pack] for pack in packs]
-        executable.flat_packs = [
-            ([load_of[variable] for variable in pack], joined.shapes)
-            for joined in self._joined
-            for pack in joined.packs
-        ]
-        # A step that is whole and touches no state keeps nothing back, whichever thread runs it.
-        is_pure = not (code.loads or code.stores or code.streams)
-        executable.asks_natively = platform == "cpu" and not (options.is_whole and is_pure)
+        executable = self.executable = self._new_executable(packed)
+        executable.argument_inputs = [i for i in range(len(inputs)) if i not in specialized]
+        taken = set(self._load_of.values()).difference(executable.kept)
+        self._gates = {i: v for i, v in gates.items() if self._load_of.get(v) in taken}
         # Shapes only: the arrays themselves may be taken by a concurrent step meanwhile.
-        arguments = [_aval(inputs[i]) for i in argument_inputs]
+        arguments = [_aval(inputs[i]) for i in executable.argument_inputs]
         if options.is_chained:
             arguments.append(jax.ShapeDtypeStruct((), np.bool_))
+        held = [[states[self._load_of[v]] for v in pack] for pack in (*self._packs, *flat)]
+        of_rows = len(self._packs)
         self._operands: tuple[Any, ...] = (
             [
-                *(_packed_aval([states[load_of[v]] for v in pack]) for pack in packs),
-                *(_flat_aval([states[load_of[v]] for v in pack]) for pack in flat),
-                *(_aval(states[i]) for i in donated),
+                *map(_packed_aval, held[:of_rows]),
+                *map(_flat_aval, held[of_rows:]),
+                *(_aval(states[i]) for i in executable.donated),
             ],
-            [_aval(states[i]) for i in kept],
+            [_aval(states[i]) for i in executable.kept],
             None if streams is None else _aval(streams),
             arguments,
             [_aval(code.template[i]) for i in self.large],
         )
         self._run = jax.ShapeDtypeStruct((), np.int32)
+
+    def _found_packs(
+        self, states: Sequence[Any], gates: Mapping[int, Operation]
+    ) -> tuple[list[tuple[Operation, ...]], list[JoinedUpdates]]:
+        """The packs of rows, and the joined updates with their flat ones.
+
+        Another step may have given a variable another shape than it was declared with.
+        """
+        code, load_of = self.code, self._load_of
+        packs = [
+            pack
+            for pack in packs_in(code, self._repetitions, self._platform)
+            if len({np.shape(states[load_of[variable]]) for variable in pack}) == 1
+        ]
+        joined = [] if self._repetitions else joined_updates(code, gates, self._platform)
+        return packs, [found for found in joined if _are_declared(found, states, load_of)]
+
+    def _new_executable(self, packed: set[Operation]) -> Executable:
+        """What is known of the executable before the trace."""
+        code, load_of, options = self.code, self._load_of, self._options
+        # A buffer can be updated in place, or kept when a check fails, if its shape stays.
+        donated = [load_of[v] for v in self._stored if v in load_of and v not in code.reshaped]
+        taken = {*donated, *(load_of[v] for v in packed)}
+        kept = [i for i in range(len(self._loaded)) if i not in taken]
+        executable = Executable(None, donated, kept, [], {}, [], [], [], [])
+        executable.is_chained = options.is_chained
+        executable.packs = [[load_of[variable] for variable in pack] for pack in self._packs]
+        executable.flat_packs = [
+            ([load_of[variable] for variable in pack], joined.shapes)
+            for joined in self._joined
+            for pack in joined.packs
+        ]
+        executable.in_place = [
+            *(True for _ in executable.all_packs),
+            *(load_of.get(v) in donated for v in self._stored),
+        ]
+        # A step that is whole and touches no state keeps nothing back, whichever thread runs it.
+        is_pure = not (code.loads or code.stores or code.streams)
+        executable.asks_natively = self._platform == "cpu" and not (options.is_whole and is_pure)
+        return executable
 
     def anew(self) -> SegmentProgram:
         """The same, to be traced once more: ``executable`` is another one."""
@@ -313,25 +326,8 @@ class SegmentProgram:
         executable.checked, executable.saved = checks.nodes, trace.saved
         drawn = [slots[drawn] for _, _, drawn in code.streams]
         executable.drawn = [None if hasattr(count, "aval") else int(count) for count in drawn]
-        slot_of = dict(code.stores)
-        new_states = [together([slots[slot_of[v]] for v in pack]).array() for pack in self._packs]
-        new_states += (array for joined in updates for array in joined.packs)
-        for variable in self._stored:
-            (value,) = taken_out([slots[slot_of[variable]]])
-            # The explicit type makes it strong: a weak one would be traced again next time.
-            value = jnp.asarray(value, value.dtype)
-            if holds is not None and variable in code.structured and variable in old_values:
-                value = jnp.where(holds, value, old_values[variable])
-            new_states.append(value)
-        outputs = []
-        executable.constant_outputs = {}
-        for position, slot in enumerate(code.outputs):
-            (value,) = taken_out([slots[slot]])
-            if is_known(value):
-                executable.constant_outputs[position] = np.asarray(value)
-            else:
-                outputs.append(value)
-        outputs += [count for count in drawn if hasattr(count, "aval")]
+        new_states = self._new_states(slots, updates, old_values, holds)
+        outputs = self._outputs(slots) + [count for count in drawn if hasattr(count, "aval")]
         if effects.asks:
             holds = holds & asker.is_started_elsewhere()
         if holds is None and platform == "cpu":
@@ -339,3 +335,30 @@ class SegmentProgram:
         executable.asks = effects.asks
         executable.seconds = effects.loop_seconds
         return new_states, outputs, holds, trace.effects.large_buffers(platform)
+
+    def _new_states(
+        self, slots: list[Any], updates: Sequence[JoinedTrace], old_values: Any, holds: Any
+    ) -> list[Any]:
+        """The arrays of packs, and the values of other variables, old ones where checks fail."""
+        slot_of = dict(self.code.stores)
+        states = [together([slots[slot_of[v]] for v in pack]).array() for pack in self._packs]
+        states += (array for joined in updates for array in joined.packs)
+        for variable in self._stored:
+            (value,) = taken_out([slots[slot_of[variable]]])
+            # The explicit type makes it strong: a weak one would be traced again next time.
+            value = jax.numpy.asarray(value, value.dtype)
+            if holds is not None and variable in self.code.structured and variable in old_values:
+                value = jax.numpy.where(holds, value, old_values[variable])
+            states.append(value)
+        return states
+
+    def _outputs(self, slots: list[Any]) -> list[Any]:
+        """The outputs that depend on data; ``executable`` gets the others."""
+        outputs, self.executable.constant_outputs = [], {}
+        for position, slot in enumerate(self.code.outputs):
+            (value,) = taken_out([slots[slot]])
+            if is_known(value):
+                self.executable.constant_outputs[position] = np.asarray(value)
+            else:
+                outputs.append(value)
+        return outputs
