@@ -254,10 +254,6 @@ def _gathered_elements(shapes: SymbolicShapes, node: Node) -> PartlyKnown:
     return *indices, *element
 
 
-def _pushed(shapes: SymbolicShapes, node: Node) -> PartlyKnown:
-    return shapes.sizes(node.inputs[1])
-
-
 def _sliced(shapes: SymbolicShapes, node: Node) -> PartlyKnown:
     """Axes that a slice with strides takes whole; the rest is left to the static shape."""
     sizes, begin = shapes.sizes(node.inputs[0]), shapes.sizes(node.inputs[1])
@@ -296,7 +292,7 @@ _SHAPES: dict[str, ShapeRule] = {
     "TensorArrayReadV3": _read,
     "TensorArrayGatherV3": _gathered_elements,
     "StackPopV2": _read,
-    "StackPushV2": _pushed,
+    "StackPushV2": lambda shapes, node: shapes.sizes(node.inputs[1]),
     "BroadcastTo": _of_shape(1),
     **dict.fromkeys(("Sum", "Mean", "Max", "Min", "Prod"), _reduced),
     **dict.fromkeys(
@@ -314,14 +310,6 @@ def _constant(shapes: SymbolicShapes, node: Node) -> Content:
         return None
     found: Any = array.tolist()
     return tuple(found) if array.ndim else found
-
-
-def _shape(shapes: SymbolicShapes, node: Node) -> Content:
-    return shapes.sizes(node.inputs[0])
-
-
-def _passed(shapes: SymbolicShapes, node: Node) -> Content:
-    return shapes.content(node.inputs[0])
 
 
 def _part_of_vector(shapes: SymbolicShapes, node: Node) -> Content:
@@ -368,22 +356,14 @@ def _packed_numbers(shapes: SymbolicShapes, node: Node) -> Content:
     return tuple([None if isinstance(content, tuple) else content for content in found])
 
 
-def _popped(shapes: SymbolicShapes, node: Node) -> Content:
-    return shapes.element(node.inputs[0])[1]
-
-
-def _pushed_content(shapes: SymbolicShapes, node: Node) -> Content:
-    return shapes.content(node.inputs[1])
-
-
 _CONTENTS: dict[str, ContentRule] = {
     "Const": _constant,
-    "Shape": _shape,
-    "Identity": _passed,
+    "Shape": lambda shapes, node: shapes.sizes(node.inputs[0]),
+    "Identity": lambda shapes, node: shapes.content(node.inputs[0]),
     "StridedSlice": _part_of_vector,
     "ExpandDims": _as_vector,
     "ConcatV2": _joined_vectors,
     "Pack": _packed_numbers,
-    "StackPopV2": _popped,
-    "StackPushV2": _pushed_content,
+    "StackPopV2": lambda shapes, node: shapes.element(node.inputs[0])[1],
+    "StackPushV2": lambda shapes, node: shapes.content(node.inputs[1]),
 }

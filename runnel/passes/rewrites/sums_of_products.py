@@ -65,7 +65,6 @@ class _Sums:
         self._body: list[Node] = []
         self._kept: dict[int, tuple[int, int]] = {}
         """The array (its handle and flow) that keeps each value of the body."""
-        self._invariants = list(loop.invariants)
         self._new_inputs: list[int] = []
         self._joined: dict[int, int] = {}
         self._popped_after: dict[int, Node] = {}

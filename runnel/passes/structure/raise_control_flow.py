@@ -172,7 +172,7 @@ class _FrameRaiser:
         self._producers = raising.producers
         self.merges: Merges = {}
         self.items: list[Item] = []
-        self.dynamic = DynamicParts(raising, frames, liveness)
+        self.dynamic = DynamicParts(raising, liveness)
         """What runs dynamically, in the outermost frame."""
         self._item_of: dict[Node, Item] = {}
         self._starts: dict[int, int] = {}

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from runnel.ops.control_flow import EXITS, MERGES, SWITCHES
 from runnel.passes.program.program import Node, Program, ValueInfo, made
-from runnel.passes.structure.frames import Frame, Frames
+from runnel.passes.structure.frames import Frame
 from runnel.passes.structure.liveness import Conditions, Liveness
 from runnel.passes.structure.raise_items import Item, Raising, effect_order, in_order
 from runnel.passes.structure.structured import Dynamic, structured_node
@@ -24,9 +24,8 @@ from runnel.passes.structure.structured import Dynamic, structured_node
 class DynamicParts:
     """The nodes and loops of the outermost frame that run dynamically."""
 
-    def __init__(self, raising: Raising, frames: Frames, liveness: Liveness) -> None:
+    def __init__(self, raising: Raising, liveness: Liveness) -> None:
         self._raising = raising
-        self._frames = frames
         self._liveness = liveness
         self._nodes_of: dict[Item, list[Node]] = {}
         self._made: set[int] = set()

@@ -40,7 +40,7 @@ from runnel.runtime.compile.loop_arguments import (
     Scratch,
 )
 from runnel.runtime.compile.rows import is_known
-from runnel.runtime.interpret.code import TracedCall
+from runnel.runtime.interpret.code import Code, TracedCall
 from runnel.runtime.state.in_thread import uninterrupted
 from runnel.wide_types import with_wide_types
 
@@ -134,7 +134,7 @@ class CompiledLoop:
         import jax.numpy as jnp
 
         from runnel.runtime.compile.checks import Checks
-        from runnel.runtime.compile.segment_trace import traced_alone
+        from runnel.runtime.compile.segment_trace import SegmentTrace
         from runnel.runtime.compile.structured_trace import StructuredTrace
 
         capacity = self._signature.capacity
@@ -155,7 +155,7 @@ class CompiledLoop:
                     effects.note_range(values[-1], 0, capacity)
         checks = Checks()
         checks.node = self._node
-        owner = traced_alone(checks, effects, "cpu")
+        owner = SegmentTrace(Code(), [], checks, "cpu", effects)
         found = StructuredTrace(owner, self._call, self._node).evaluate(values)
         if gradients != [set(h.gradients) for h in handles if isinstance(h, ArrayHandle)]:
             raise NotCompilable("a loop that begins an array's gradients")

@@ -15,7 +15,7 @@ from runnel.passes.structure.counters import Counters
 from runnel.passes.structure.structured import Loop, nested_nodes
 from runnel.runtime.compile.buffers import ArrayHandle, Effects, Handle, NotCompilable, StackHandle
 from runnel.runtime.compile.rows import is_known
-from runnel.runtime.compile.watch import is_short, stoppable_loop
+from runnel.runtime.compile.watch import LONG_SECONDS, stoppable_loop
 from runnel.runtime.compile.work_estimate import seconds_of
 
 _MOST_ITERATIONS = 1 << 40
@@ -182,7 +182,7 @@ class LoopTrace:
 
         effects = self._effects
         inside = effects.loop_seconds
-        if times is not None and is_short(times, seconds):
+        if times is not None and times * seconds <= LONG_SECONDS:
             if self.is_exact and self._always_ends:
                 end = counted_loop(times, body, start)
             else:

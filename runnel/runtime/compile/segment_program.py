@@ -23,8 +23,7 @@ from runnel.runtime.compile.buffers import Effects, host_memory
 from runnel.runtime.compile.checks import Checks
 from runnel.runtime.compile.executable import CompileOptions, Executable
 from runnel.runtime.compile.gates import gates_of
-from runnel.runtime.compile.joined_trace import JoinedTrace
-from runnel.runtime.compile.joined_updates import JoinedUpdates, joined_updates
+from runnel.runtime.compile.joined_updates import JoinedTrace, JoinedUpdates, joined_updates
 from runnel.runtime.compile.packed_variables import packs_in
 from runnel.runtime.compile.pieces import is_divided, run_in_pieces
 from runnel.runtime.compile.repetition import Repetition

@@ -18,7 +18,7 @@ from runnel.passes.structure.structured import structure_of
 from runnel.runtime.compile import buffer_ops
 from runnel.runtime.compile.buffers import Effects, Handle, NotCompilable
 from runnel.runtime.compile.checks import Checks
-from runnel.runtime.compile.joined_trace import JoinedTrace
+from runnel.runtime.compile.joined_updates import JoinedTrace
 from runnel.runtime.compile.repetition import Repetition
 from runnel.runtime.compile.rolled_trace import RolledTrace
 from runnel.runtime.compile.rows import collected, is_known, taken_out, unpacked
@@ -253,8 +253,3 @@ class SegmentTrace:
             if (num_elements(tensor.dims) or 0) > _MAX_FOLDED_ELEMENTS:
                 return False
         return True
-
-
-def traced_alone(checks: Checks, effects: Effects, platform: str) -> Any:
-    """What traces a loop or conditional that is compiled by itself."""
-    return SegmentTrace(Code(), [], checks, platform, effects)

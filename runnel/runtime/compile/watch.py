@@ -145,14 +145,6 @@ class Asker:
         return jnp.max(jnp.arange(2 * _INLINE_FLOPS, dtype=np.int32) ^ self.number) >= 0
 
 
-def is_short(times: int, seconds: float) -> bool:
-    """True for a loop that ends by itself before anyone would want to stop it.
-
-    It runs ``times`` at most; an iteration takes ``seconds``, as estimated.
-    """
-    return times * seconds <= LONG_SECONDS
-
-
 def stoppable_loop(
     goes_on: Callable[[Any], Any],
     body: Callable[[Any], Any],

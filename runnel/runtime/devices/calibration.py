@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -40,26 +40,10 @@ Timer = Callable[[int], float]
 """Seconds until a piece of work that is asked for so many times at once is done."""
 
 
-class Probe(Protocol):
-    """Times work on devices."""
-
-    def products(self, device: LogicalDevice, size: int) -> Timer:
-        """The product of two square matrices of float32."""
-        ...
-
-    def passes(self, device: LogicalDevice, elements: int) -> Timer:
-        """Reading and writing so many elements of float32."""
-        ...
-
-    def transfer(self, source: LogicalDevice, destination: LogicalDevice, elements: int) -> float:
-        """Seconds to bring so many elements of float32 from one memory to another."""
-        ...
-
-
 class Calibration:
     """What has been measured so far, with one probe."""
 
-    def __init__(self, probe: Probe) -> None:
+    def __init__(self, probe: HardwareProbe) -> None:
         self._probe = probe
         # One thread measures; others that need the figures wait for them.
         self._lock = threading.Lock()
@@ -129,12 +113,15 @@ class HardwareProbe:
     """Times work on the devices that are there."""
 
     def products(self, device: LogicalDevice, size: int) -> Timer:
+        """The product of two square matrices of float32."""
         return _compiled(device, lambda x: x @ x, (size, size))
 
     def passes(self, device: LogicalDevice, elements: int) -> Timer:
+        """Reading and writing so many elements of float32."""
         return _compiled(device, lambda x: x * 2.0, (elements,))
 
     def transfer(self, source: LogicalDevice, destination: LogicalDevice, elements: int) -> float:
+        """Seconds to bring so many elements of float32 from one memory to another."""
         import jax
 
         # A new array each time: JAX remembers what it has brought to the host.

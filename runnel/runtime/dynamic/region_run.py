@@ -42,12 +42,13 @@ from runnel.runtime.state.step_context import NodeWaiter, StepContext
 class RegionRun:
     """One run of a region: frames, their iterations, and what waits."""
 
-    __slots__ = ("_state", "_nodes", "_observer", "_root", "_layout")
+    __slots__ = ("state", "_nodes", "_observer", "_root", "_layout")
 
     def __init__(
         self, layout: StepLayout, state: RegionState, context: StepContext, unit: Any
     ) -> None:
-        self._state = state
+        self.state = state
+        """The state that it has taken."""
         self._nodes = NodeRunner(context, state, unit, self)
         self._observer = context.observer
         self._layout = layout.root
@@ -55,11 +56,6 @@ class RegionRun:
         self._root.running.iterations[0] = self._root
         self._root.ready = list(layout.sources)
         heapify(self._root.ready)
-
-    @property
-    def state(self) -> RegionState:
-        """The state that it has taken."""
-        return self._state
 
     @property
     def values(self) -> list[Any]:
@@ -331,7 +327,7 @@ class RegionRun:
                 value, index = values[task.first]
                 results = (value, np.int32(index))
             elif kind == VARIABLE:
-                results = (self._state.reference(task.node.op),)
+                results = (self.state.reference(task.node.op),)
             elif kind == TRIGGER:
                 results = ()
             else:

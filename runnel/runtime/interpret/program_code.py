@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -247,7 +248,7 @@ class ProgramWriter:
 
     def _require(self, variable: Operation, node: Node) -> None:
         """A line that raises an error when ``variable`` has no value, which ``node`` needs."""
-        missing = self._bind("k", _Missing(variable, node))
+        missing = self._bind("k", partial(_raise_missing, variable, node))
         self._line(f"if {self._state[variable]} is None: {missing}()", node)
 
     def _write_draw(self, node: Node, arguments: list[str], targets: list[str]) -> None:
@@ -329,12 +330,5 @@ def _skip(words: np.ndarray, count: int) -> np.ndarray:
     return PhiloxStream(whole & (1 << 64) - 1, whole >> 64).skip(count).words()
 
 
-class _Missing:
-    """Raises the error for reading a variable that has no value."""
-
-    def __init__(self, variable: Operation, node: Node) -> None:
-        self._variable = variable
-        self._node = node
-
-    def __call__(self) -> None:
-        raise missing_variable(self._variable, self._node)
+def _raise_missing(variable: Operation, node: Node) -> None:
+    raise missing_variable(variable, node)

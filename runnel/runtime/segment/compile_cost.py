@@ -17,15 +17,6 @@ _ENOUGH_NODES = 50
 """The nodes after which the pace of lowering is known."""
 
 
-def cost_of_a_second_beside(cores: int) -> float:
-    """What a second of compiling beside the steps costs them, in seconds.
-
-    Small steps are interpreted on one core, and XLA, which does not hold Python's lock, takes what
-    is left: the fewer cores there are, the more of it at the steps' expense.
-    """
-    return 1 / cores
-
-
 class CompileCost:
     """The seconds that XLA takes, as a line over the number of nodes.
 

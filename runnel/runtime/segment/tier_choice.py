@@ -8,7 +8,7 @@ from runnel.passes.clusters.cluster import Segment
 from runnel.passes.program.program import Node
 from runnel.passes.structure.structured import structure_of
 from runnel.runtime.interpret.segment_state import SegmentState
-from runnel.runtime.segment.compile_cost import compile_cost, cost_of_a_second_beside
+from runnel.runtime.segment.compile_cost import compile_cost
 from runnel.runtime.segment.segment_compiler import SegmentCompiler
 from runnel.runtime.segment.variants import Variant, Variants
 from runnel.runtime.state.cell import Cell
@@ -18,7 +18,9 @@ from runnel.threads import usable_cores
 # What a compiled call costs, roughly, on a laptop's core.
 _DISPATCH_SECONDS = 40e-6
 _DISPATCH_SECONDS_PER_ARRAY = 1.5e-6
-_SHARE = cost_of_a_second_beside(usable_cores())
+_SHARE = 1 / usable_cores()
+"""What a second of compiling beside the steps costs them, in seconds. Small steps are interpreted
+on one core, and XLA, which does not hold Python's lock, takes the others, if there are some."""
 _STALL_SECONDS = 0.1
 """For how long the machine may have held up one run of a segment."""
 _LARGE_TABLE_BYTES = 1 << 20

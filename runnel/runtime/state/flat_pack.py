@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Shapes = tuple[tuple[int, ...], ...]
 
 
-def joined(values: Sequence[Any]) -> Any:
+def end_to_end(values: Sequence[Any]) -> Any:
     """The elements of ``values`` behind one another."""
     import jax.numpy as jnp
 
@@ -84,7 +84,7 @@ class FlatPack(Pack):
 
         if tuple([np.shape(value) for value in values]) != self._shapes:
             return None
-        return uninterrupted(jax.jit(joined), values)
+        return uninterrupted(jax.jit(end_to_end), values)
 
     def stores(self, array: Any) -> list[tuple[Any, str, Any]]:
         """As of any pack; what the last array was taken apart into is let go."""

@@ -12,7 +12,7 @@ import runnel as tf
 from runnel.runtime.compile import joined_updates
 from runnel.runtime.compile.executable import Executable
 from runnel.runtime.state import task_state
-from runnel.runtime.state.flat_pack import FlatPack, joined, parts_of
+from runnel.runtime.state.flat_pack import FlatPack, end_to_end, parts_of
 
 SIZES = (7, 6, 5, 3)
 RATE = 0.05
@@ -235,5 +235,5 @@ def test_flat_packs_come_after_those_of_rows():
 def test_parts_are_what_was_joined():
     values = [np.arange(6.0).reshape(2, 3), np.arange(4.0), np.full((1, 1), 7.0)]
     shapes = tuple(value.shape for value in values)
-    for found, value in zip(parts_of(joined(values), shapes), values, strict=True):
+    for found, value in zip(parts_of(end_to_end(values), shapes), values, strict=True):
         np.testing.assert_array_equal(np.asarray(found), value)

@@ -21,7 +21,7 @@ SECOND_CPU = local_device("CPU", 1, hardware="host")
 GPU = local_device("GPU", 0)
 
 
-class Machine:
+class Machine(HardwareProbe):
     """A probe of a machine of given speeds: every time is what it must be."""
 
     def __init__(self, asking: float = 1e-4, flops: float = 5e12, moved: float = 3e11) -> None:

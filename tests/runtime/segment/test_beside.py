@@ -17,8 +17,6 @@ import pytest
 import runnel as tf
 from runnel.runtime.compile import bound_executable, compiler
 from runnel.runtime.segment import beside, compile_cost, tier_choice, tier_trial, tiers, variants
-from runnel.runtime.segment.compile_cost import cost_of_a_second_beside
-from runnel.threads import usable_cores
 from tests.both_tiers import COMPILED, INTERPRETED, assert_same, await_compilations, session
 
 SECONDS = 60
@@ -344,7 +342,6 @@ import runnel as tf
 from runnel.runtime.segment import tier_choice
 tier_choice._SHARE = tier_choice._STALL_SECONDS = 0.0
 from runnel.runtime.compile import compiler
-from runnel.threads import usable_cores
 begun = threading.Event()
 compile_segment = compiler.compile_segment
 def told(*arguments):
@@ -366,10 +363,3 @@ sys.exit(3)
     )
     assert ended.returncode == 3, ended.stderr
     assert not ended.stderr.strip(), ended.stderr
-
-
-def test_compiling_beside_the_steps_is_dearer_where_cores_are_few():
-    costs = [cost_of_a_second_beside(cores) for cores in (1, 2, 4, 8, 64)]
-    assert costs == sorted(costs, reverse=True)
-    assert costs[0] == 1.0 and costs[-1] < 0.1
-    assert usable_cores() >= 1
