@@ -43,7 +43,7 @@ class FrameUnits:
         self._device_of = device_of
         self._is_worth_it = is_worth_it
         self._state = ReachedState(program)
-        self._waits = _waits(program)
+        self._waits = awaited_blocking(program)
         self._fixed: dict[Frame, set[int] | None] = {frames.outermost: None}
         """The values for which stretches may be compiled; None: all that are small integers."""
         self.of: dict[Frame, list[Unit]] = {}
@@ -94,7 +94,7 @@ class FrameUnits:
         return found
 
 
-def _waits(program: Program) -> dict[Node, frozenset[Node]]:
+def awaited_blocking(program: Program) -> dict[Node, frozenset[Node]]:
     """The blocking operations that each node waits for, in its iteration or before it."""
     producers = program.producers()
     waits: dict[Node, frozenset[Node]] = dict.fromkeys(program.nodes, frozenset())

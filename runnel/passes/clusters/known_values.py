@@ -267,7 +267,7 @@ class KnownValues:
 
 
 class _Inside:
-    """Whether what is inside a structured node can be compiled, and what must be known for it."""
+    """Whether the inside of a structured node compiles, and the values that it must know."""
 
     def __init__(self, outside: KnownValues, device: str) -> None:
         self._outside = outside

@@ -19,7 +19,7 @@ from heapq import heapify, heappop, heappush
 from runnel.graph.device_set import LogicalDevice
 from runnel.graph.operation import Operation
 from runnel.passes.clusters.cluster import Segment, cluster
-from runnel.passes.program.program import Node, Program, is_constant
+from runnel.passes.program.program import Node, Program, copied, is_constant
 from runnel.passes.program.state_access import StateAccess
 from runnel.passes.structure.structured import structure_of
 
@@ -211,10 +211,7 @@ class _Cutting:
                     shared[producer] = None
                 elif producer not in inside:
                     given[value] = None
-        copies: dict[Node, Node] = {}
-        for node in members:
-            control = tuple([copies[c] for c in node.control if c in copies])
-            copies[node] = node.taking(node.inputs, control)
+        copies = copied(members)
         original = {copy: node for node, copy in copies.items()}
         outside = [
             value

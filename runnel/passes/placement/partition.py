@@ -103,7 +103,7 @@ class _Partitioning:
         self._found = Partition()
         self._copies: dict[tuple[Node, str], Node] = {}
         self._sends: dict[Node | None, list[Node]] = {None: []}
-        """What is sent right after each node is made, or, of what is fed, at first."""
+        """The Sends that come right after each node; those of fed values come first of all."""
         self._aside = {n: None for n in program.nodes if is_constant(n) or is_variable_read(n)}
         """What stands for itself anywhere: it is put where it is used."""
         self._ends: dict[Node, int] = {}

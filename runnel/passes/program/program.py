@@ -6,6 +6,7 @@ with every data and control edge. Values are numbered. A feed or a node defines 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +72,15 @@ def made(
     """A node of type ``kind`` that a pass makes for ``op``; defaults complete ``attrs``."""
     op_def = get_op_def(kind)
     return Node(op, op_def, inputs, outputs, control, {**op_def.defaults, **attrs})
+
+
+def copied(nodes: Iterable[Node]) -> dict[Node, Node]:
+    """Copies of ``nodes``, each waiting for copies only, by the nodes that they are of."""
+    copies: dict[Node, Node] = {}
+    for node in nodes:
+        control = tuple([copies[c] for c in node.control if c in copies])
+        copies[node] = node.taking(node.inputs, control)
+    return copies
 
 
 def first_type(op_def: OpDef, attrs: dict[str, Any]) -> DType | None:

@@ -38,7 +38,7 @@ class Checks:
         self.nodes.append(self.node)
 
     def inside(self) -> Checks:
-        """For a loop or a branch: what is checked there it hands out as one flag."""
+        """The checks of a loop or a branch, which hands them out as one flag."""
         checks = Checks()
         checks.node = self.node
         return checks

@@ -28,25 +28,25 @@ class CompileOptions(NamedTuple):
 class Executable:
     """A compiled segment for one signature."""
 
-    call: Any
-    """The jitted function itself: a built-in, so that an interrupt cannot come between the moment
-    at which the donated buffers are gone and the moment at which the new ones are returned.
-    (The first call is Python code of JAX.)"""
     donated: list[int]
     """Positions in ``code.loads`` of the variables that are updated in place, and not packed."""
     kept: list[int]
-    in_place: list[bool]
+    call: Any = None
+    """The jitted function itself: a built-in, so that an interrupt cannot come between the moment
+    at which the donated buffers are gone and the moment at which the new ones are returned.
+    (The first call is Python code of JAX.)"""
+    in_place: list[bool] = field(default_factory=list)
     """For each of the packs, and of ``code.stores`` that are in none, whether it is updated in
     place."""
-    constant_outputs: dict[int, np.ndarray]
+    constant_outputs: dict[int, np.ndarray] = field(default_factory=dict)
     """Outputs that do not depend on data, by position."""
-    drawn: list[int | None]
+    drawn: list[int | None] = field(default_factory=list)
     """For each of ``code.streams``, the counters by which a call advances it; None where that
     depends on data (a loop's iterations): those come after the outputs."""
-    checked: list[Node]
-    argument_inputs: list[int]
+    checked: list[Node] = field(default_factory=list)
+    argument_inputs: list[int] = field(default_factory=list)
     """Positions of the segment's inputs that are passed (the others are specialised)."""
-    constants: list[Any]
+    constants: list[Any] = field(default_factory=list)
     """Large constants, kept on the device and passed in every call."""
     work: tuple[Any, ...] = ()
     """Shapes and types of the buffers that a call is lent and gives back."""

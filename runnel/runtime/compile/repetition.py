@@ -197,7 +197,7 @@ class _Finder:
     def _used(
         self, start: int, length: int, times: int
     ) -> tuple[dict[tuple[int, int], tuple[int, ...]], frozenset[tuple[int, int]]]:
-        """What is used after the blocks, and what of it is only added up."""
+        """The results that later instructions use, and those of them that are only added up."""
         end = start + length * times
         used: dict[tuple[int, int], list[int]] = {}
         users: dict[tuple[int, int], set[int]] = {}

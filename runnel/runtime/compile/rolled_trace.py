@@ -46,13 +46,13 @@ class RolledTrace:
         self._instructions: list[Instruction] = owner.code.instructions[start : repetition.end]
         self._block = self._instructions[:length]
         self._given: dict[Place, Any] = {}
-        """What comes from outside, by instruction and argument: a value, or rows."""
+        """Inputs from outside, by instruction and argument: a value, or rows."""
         self._carried: dict[Any, tuple[Place, Any]] = {}
-        """What is carried, and what the first block takes in its place."""
+        """The carried results, and what the first block takes in the place of each."""
         self._carry_of: dict[Place, Any] = {}
         """The key of what is carried, by instruction and argument."""
         self._constant: dict[Any, Any] = {}
-        """Of what is carried, what is known and stays what it is."""
+        """The carried values that are known and stay the same."""
         self._made: dict[Place, Any] = {}
         """What the last trace of a block has made."""
         self._checks: Any = None
@@ -206,7 +206,7 @@ class RolledTrace:
     def _settled(self) -> tuple[Any, dict[Place, Any]]:
         """The jaxpr of a block, and the shapes and types of its results.
 
-        What is known and carried is taken to stay what it is, until it is seen not to.
+        Carried values that are known count as constant until a round changes them.
         """
         import jax
 

@@ -72,8 +72,8 @@ class SegmentProgram:
     """``code`` for these concrete shapes; the parameters are those of ``compile_segment``.
 
     It outlives the step that it is first compiled for, so it keeps none of that step's arrays but
-    the specialised inputs. What a call has to know is in ``executable``, what depends on the trace
-    once :meth:`function` has been called.
+    the specialised inputs. ``executable`` tells a call all that it must know, once :meth:`function`
+    has been called and traced.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class SegmentProgram:
         donated = [load_of[v] for v in self._stored if v in load_of and v not in code.reshaped]
         taken = {*donated, *(load_of[v] for v in packed)}
         kept = [i for i in range(len(self._loaded)) if i not in taken]
-        executable = Executable(None, donated, kept, [], {}, [], [], [], [])
+        executable = Executable(donated, kept)
         executable.is_chained = options.is_chained
         executable.packs = [[load_of[variable] for variable in pack] for pack in self._packs]
         executable.flat_packs = [

@@ -83,7 +83,7 @@ def device_error(
 ) -> errors.OpError:
     """A failure of a device as TensorFlow classes it: which operations, which device, what to do.
 
-    ``lost`` are variables that were being updated in place, whose values are gone.
+    ``lost`` are variables whose values the failed update in place took along.
     """
     op = nodes[-1].op
     what = _described(nodes, name)

@@ -12,7 +12,7 @@ from runnel.graph.operation import Operation
 from runnel.ops.control_flow import ENTERS, EXITS, MERGES, NEXT_ITERATIONS, SWITCHES
 from runnel.ops.send_recv import recv_op, send_op
 from runnel.passes.clusters.cluster import Segment
-from runnel.passes.clusters.frame_units import Unit
+from runnel.passes.clusters.frame_units import Unit, awaited_blocking
 from runnel.passes.program.kernel_call import blocking, interpreted
 from runnel.passes.program.program import Node, Program, ValueInfo, is_constant
 from runnel.passes.program.reached_state import ReachedState
@@ -249,7 +249,8 @@ class StepLayout:
 
     def _keep_order(self, state: ReachedState) -> None:
         """Has what touches a variable wait for what did before it, where that may come late."""
-        late = self._late()
+        waits = awaited_blocking(self._program)
+        late = [node for node in self._program.nodes if node.op_def.blocking or waits[node]]
         written = {variable for node in self.tasks for variable in state.writes(node)}
         written &= {v for node in late for v in (*state.reads(node), *state.writes(node))}
         for frame, layout in self.layouts.items():
@@ -273,23 +274,6 @@ class StepLayout:
                         readers.setdefault(variable, set()).add(rank)
                 self._follow(layout, rank, earlier)
                 layout.parallel_iterations = 1
-
-    def _late(self) -> set[Node]:
-        """The nodes that run after something that waits, in this iteration or an earlier one."""
-        after: dict[Node, list[Node]] = {}
-        producers = self._program.producers()
-        for node in self._program.nodes:
-            for earlier in (*map(producers.get, node.inputs), *node.control):
-                if earlier is not None:
-                    after.setdefault(earlier, []).append(node)
-        found: set[Node] = set()
-        reached = [node for node in self._program.nodes if node.op_def.blocking]
-        while reached:
-            node = reached.pop()
-            if node not in found:
-                found.add(node)
-                reached += after.get(node, ())
-        return found
 
     def _follow(self, layout: Layout, rank: int, earlier: set[int]) -> None:
         unit = layout.tasks[rank]

@@ -36,7 +36,7 @@ from runnel.passes.program.program import Node, Program
 from runnel.passes.program.state_access import StateAccess
 from runnel.passes.structure.frames import Frame, Frames
 from runnel.passes.structure.liveness import Liveness
-from runnel.passes.structure.structured import Dynamic
+from runnel.passes.structure.structured import Dynamic, Touched
 from runnel.queues.rendezvous import DEAD
 from runnel.queues.waiter import WAITING
 from runnel.runtime.dynamic.layout import StepLayout
@@ -59,6 +59,7 @@ class DynamicRegion:
     def __init__(
         self,
         region: Dynamic,
+        touched: Touched,
         task: TaskState,
         device: str,
         options: SessionOptions,
@@ -81,7 +82,7 @@ class DynamicRegion:
             units = FrameUnits(program, frames, liveness, device, device_of, worth).of
         self._layout = StepLayout(program, frames, units, device, self._stretch)
         add_functions(self._layout, liveness, program.infos)
-        self._variables = RegionVariables(program, task)
+        self._variables = RegionVariables(program, touched, task)
 
     def _stretch(self, segment: Segment) -> Stretch:
         runner = SegmentRunner(

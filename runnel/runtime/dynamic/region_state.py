@@ -12,8 +12,8 @@ from typing import Any
 
 from runnel.graph.operation import Operation
 from runnel.passes.program.program import Node, Program
-from runnel.passes.program.reached_state import ReachedState
-from runnel.passes.program.state_access import keeps_shape, requires_shape
+from runnel.passes.program.state_access import requires_shape
+from runnel.passes.structure.structured import Touched
 from runnel.runtime.interpret.code import require_assignable
 from runnel.runtime.interpret.interpreter import missing_variable, uninitialized
 from runnel.runtime.state.cell import Cell, WriterLocks, as_numpy, store_all
@@ -35,24 +35,17 @@ class Reference:
 class RegionVariables:
     """The variables and random streams that a dynamic region may touch; made once for a plan.
 
-    Those that it may write are found by following references through the program, and are locked
-    while it runs.
+    Those that it may write are locked while it runs.
     """
 
-    def __init__(self, program: Program, task: TaskState) -> None:
+    def __init__(self, program: Program, touched: Touched, task: TaskState) -> None:
         self.task = task
         self._node = program.nodes[0]
         self.cells = {node.op: task.cell(node.op) for node in program.nodes if node.op_def.variable}
-        self.streams = {
-            node.op: task.streams.cell(node.op)
-            for node in program.nodes
-            if node.op_def.random is not None
-        }
-        written = _written(program)
-        cells = [self.cells[variable] for variable in written]
-        self._locks = WriterLocks([*cells, *self.streams.values()], task.writing)
-        reshaped = [self.cells[variable] for variable, keeps in written.items() if not keeps]
-        task.note_shape_changes(reshaped)
+        self.streams = {op: task.streams.cell(op) for op in touched.random}
+        written = [self.cells[variable] for variable in touched.writes]
+        self._locks = WriterLocks([*written, *self.streams.values()], task.writing)
+        task.note_shape_changes([self.cells[variable] for variable in touched.reshaped])
 
     def begin(self, context: StepContext) -> RegionState:
         """Takes the locks and the values; :meth:`RegionState.end` must follow."""
@@ -66,18 +59,6 @@ class RegionVariables:
     def acquire(self, context: StepContext) -> Iterable[None]:
         """Takes the locks; exhausting the result releases them."""
         return self._locks.acquire(context, self._node)
-
-
-def _written(program: Program) -> dict[Operation, bool]:
-    """Variables that the program may write; True where each write keeps the declared shape."""
-    reaches = ReachedState(program).reached
-    written: dict[Operation, bool] = {}
-    for node in program.nodes:
-        for position in (*node.op_def.updates, *node.op_def.overwrites):
-            for variable in reaches.get(node.inputs[position], ()):
-                keeps = position in node.op_def.updates or keeps_shape(node, variable)
-                written[variable] = written.get(variable, True) and keeps
-    return written
 
 
 class RegionState:

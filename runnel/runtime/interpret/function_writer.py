@@ -25,7 +25,7 @@ class FunctionWriter:
     """Lines of a function, as they are written."""
 
     def __init__(self, whole: Node, infos: list[ValueInfo]) -> None:
-        """``whole`` is the node to which an error belongs that no line's node has raised."""
+        """``whole`` is the node that an error names if no line's node has raised it."""
         self._whole = whole
         self._infos = infos
         self._lines: list[str] = []
@@ -35,7 +35,7 @@ class FunctionWriter:
         self._indent = 2
 
     def line(self, text: str, node: Node | None = None, arguments: Sequence[str] = ()) -> None:
-        """Adds a line; ``node`` is what an error in it is about, ``arguments`` what it took."""
+        """Adds a line; an error in it names ``node`` and the ``arguments`` that it took."""
         self._lines.append(f"{'    ' * self._indent}{text}")
         if node is not None:
             self._node_at[len(self._lines)] = (node, list(arguments))

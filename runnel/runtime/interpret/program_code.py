@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from runnel.runtime.interpret.stretch import Stretch, Stretches
 
 WriteNested = Callable[[Node, Collection[int]], Callable[..., Any]]
-"""Gives the function of a structured node, whose inputs that are fixed are told."""
+"""Gives the function of a structured node, some inputs of which are fixed."""
 
 
 class ProgramWriter:
@@ -63,7 +63,7 @@ class ProgramWriter:
         self._last: Collection[str] = ()
         """Names that the node being written is the last to use."""
         self._placed: dict[str, str] = {}
-        """For what is placed on the device, the name under which it is."""
+        """The device name of each value that was placed there."""
         self.maybe_jax: set[str] = set()
         """Names of values that may be arrays of JAX."""
 

@@ -118,7 +118,7 @@ class _Stacking:
             return None
         self._there.update(inputs, self._constants, self._loads)
         done: set[Any] = set()
-        # What is higher never needs what is lower.
+        # A higher step never needs a lower one.
         for step in sorted(self._steps, key=lambda step: -step.height):
             key = (step.height, step.key)
             if key not in groups:

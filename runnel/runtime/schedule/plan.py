@@ -26,7 +26,7 @@ from runnel.passes.program.variable_reads import explicit_reads
 from runnel.passes.rewrites.mixed_precision import mixed_precision
 from runnel.passes.rewrites.rewrite import optimize, rewrite
 from runnel.passes.structure.raise_control_flow import raise_control_flow
-from runnel.passes.structure.structured import Dynamic, structure_of
+from runnel.passes.structure.structured import Dynamic, structure_of, touched_by
 from runnel.queues.own_memory import is_alone
 from runnel.runtime.devices.device_memory import device_error
 from runnel.runtime.devices.session_devices import SessionDevices
@@ -188,8 +188,9 @@ class StepPlan:
         placed = None
         if self._placement is not None:
             placed = {node: self._placement.device_of(node.op) for node in region.program.nodes}
-        region_run = DynamicRegion(region, self._task, device, self._options, placed)
-        return RegionUnit(unit, place, region_run)
+        touched = touched_by(content)
+        bound = DynamicRegion(region, touched, self._task, device, self._options, placed)
+        return RegionUnit(unit, place, bound)
 
     def run(self, feeds: list[Any], context: StepContext) -> list[Any]:
         """The fetched values, as arrays that are the caller's; sleeps while it can only wait."""

@@ -33,7 +33,7 @@ from runnel.runtime.state.step_context import StepContext
 from runnel.runtime.state.task_state import TaskState
 
 LockstepRun = Callable[[list[Any], int, StepContext], list[Any]]
-"""A step for so many rows: what is fed and what is given has rows, or is the same in all."""
+"""A step for so many rows: feeds and fetches have rows, or one value for all of them."""
 WholeStep = Callable[[list[Any], StepContext], list[Any]]
 """The fetched values for the fed ones, both by position."""
 

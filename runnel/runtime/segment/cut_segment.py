@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from runnel.passes.clusters.cluster import Segment, cluster
-from runnel.passes.program.program import Node, Program
+from runnel.passes.program.program import Node, Program, copied
 from runnel.passes.program.state_access import StateAccess
 from runnel.runtime.state.step_context import StepContext
 
@@ -56,10 +56,7 @@ def cut_around(
     bind: Callable[[Segment], Runner],
 ) -> CutSegment:
     """``segment`` of ``program`` with ``node`` left to the host."""
-    copies: dict[Node, Node] = {}
-    for old in segment.nodes:
-        control = tuple([copies[c] for c in old.control if c in copies])
-        copies[old] = old.taking(old.inputs, control)
+    copies = copied(segment.nodes)
     feeds = {value: value for value in segment.inputs}
     part = Program(list(copies.values()), feeds, segment.outputs, program.infos)
     around = copy(access)

@@ -54,7 +54,7 @@ class SegmentRunner(BoundSegment):
     ) -> list[Any]:
         """The outputs for ``inputs``; state is read and replaced.
 
-        An observer sees each operation of what is interpreted, and what is compiled as a whole.
+        An observer sees each interpreted operation, and a compiled segment as a whole.
         With ``started``, the end of a compiled segment is not waited for.
         """
         if context.deadline is not None:

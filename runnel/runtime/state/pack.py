@@ -67,7 +67,7 @@ class Row:
 
 
 class _Gone(NamedTuple):
-    """What there is to say of an array that has been let go, to who still looks at a row of it."""
+    """Stands for an array that was let go, for those who still hold a row of it."""
 
     shape: tuple[int, ...]
     dtype: Any

@@ -226,7 +226,7 @@ def test_nothing_is_joined_on_a_cpu():
 
 
 def test_flat_packs_come_after_those_of_rows():
-    executable = Executable(None, [], [], [], {}, [], [], [], [])
+    executable = Executable([], [])
     executable.packs = [[0, 1]]
     executable.flat_packs = [([2], ((3,),))]
     assert executable.all_packs == [([0, 1], None), ([2], ((3,),))]
