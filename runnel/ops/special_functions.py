@@ -12,7 +12,7 @@ from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.graph import name_scope
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import OpDef
-from runnel.ops import special_values
+from runnel.ops import single_precision, special_values
 from runnel.ops.arithmetic import FLOATS, register_binary
 from runnel.ops.broadcast_gradient import unbroadcast
 from runnel.ops.casting import cast
@@ -28,13 +28,18 @@ from runnel.ops.reduce_functions import reduce_sum
 
 
 def _kernel(name: str, jax_name: str) -> Callable[..., Any]:
-    """``special_values.<name>`` interpreted, ``jax.scipy.special.<jax_name>`` compiled."""
+    """``special_values.<name>`` interpreted, ``jax.scipy.special.<jax_name>`` compiled.
+
+    Up to float32, ``single_precision.<name>`` where there is one.
+    """
     compute = getattr(special_values, name)
+    compute_singles = getattr(single_precision, name, compute)
 
     def kernel(xp, *arguments):
         dtype = arguments[0].dtype
         if xp is np:
-            return compute(*arguments).astype(dtype)
+            function = compute if dtype.itemsize == 8 else compute_singles
+            return function(*arguments).astype(dtype, copy=False)
         import jax.scipy.special
 
         if name == "polygamma":

@@ -85,7 +85,7 @@ _LGAMMA = (
 )
 
 # Bernoulli numbers B2, B4, ... for the asymptotic series.
-_BERNOULLI = (
+BERNOULLI = (
     1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798,
     -174611 / 330,
 )  # fmt: skip
@@ -165,8 +165,8 @@ def _lgamma_positive(x: np.ndarray) -> np.ndarray:
     large = np.maximum(x, 8.0)
     inverse = 1 / (large * large)
     series = np.zeros_like(large)
-    for k in range(len(_BERNOULLI), 0, -1):
-        series = series * inverse + _BERNOULLI[k - 1] / (2 * k * (2 * k - 1))
+    for k in range(len(BERNOULLI), 0, -1):
+        series = series * inverse + BERNOULLI[k - 1] / (2 * k * (2 * k - 1))
     far = (large - 0.5) * np.log(large) - large + 0.5 * np.log(2 * np.pi) + series / large
     return np.where(x >= 8, far, near)
 
@@ -183,8 +183,8 @@ def digamma(x: np.ndarray) -> np.ndarray:
         shifted = np.where(small, shifted + 1, shifted)
     inverse = 1 / (shifted * shifted)
     series = np.zeros_like(shifted)
-    for k in range(len(_BERNOULLI), 0, -1):
-        series = (series + _BERNOULLI[k - 1] / (2 * k)) * inverse
+    for k in range(len(BERNOULLI), 0, -1):
+        series = (series + BERNOULLI[k - 1] / (2 * k)) * inverse
     value = np.log(shifted) - 0.5 / shifted - series + correction
     # The reflection formula; sine and cosine of pi * x by way of the distance to an integer.
     offset = np.pi * (x - np.rint(x))
@@ -209,7 +209,7 @@ def zeta(s: Any, q: Any) -> np.ndarray:
     power = base**-s
     total += base * power / np.where(s == 1, 1.0, s - 1) + 0.5 * power
     term = s * power / (2 * base)  # s (s+1) ... (s+2k-2) / ((2k)! base ** (s+2k-1)), k = 1
-    for k, bernoulli in enumerate(_BERNOULLI, start=1):
+    for k, bernoulli in enumerate(BERNOULLI, start=1):
         total += bernoulli * term
         growth = (s + 2 * k - 1) * (s + 2 * k) / ((2 * k + 1) * (2 * k + 2))
         term = term * growth / (base * base)
