@@ -17,7 +17,13 @@ FOLDER = Path(__file__).parent
 SOURCES = [FOLDER / name for name in ("convolution.cpp", "channel_sums.cpp")]
 INPUT_SOURCES = [
     FOLDER / name
-    for name in ("record_scan.cpp", "example_parse.cpp", "bilinear_resize.cpp", "philox.cpp")
+    for name in (
+        "record_scan.cpp",
+        "example_parse.cpp",
+        "bilinear_resize.cpp",
+        "philox.cpp",
+        "row_reduction.cpp",
+    )
 ]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import OpDef, register_op
 from runnel.graph.shapes import Dims, format_dims, merge_dims
 from runnel.ops.bounds import in_range
+from runnel.ops.combined_rows import combined_natively
 from runnel.ops.row_update import RowUpdate
 from runnel.ops.state import handle_dims
 from runnel.sorted_places import sorted_places
@@ -72,12 +74,31 @@ def combine_at(
 
         return lax.div(ref, divisors)
     if xp is np:
+        combined = _combined(ref, where, updates, method)
+        if combined is not None:
+            return combined
         return row_update(ref, where, updates, method).whole()
     if method == "subtract":
         method, updates = "add", -updates
     if method == "add":
         updates = _computed_first(updates, platform)
     return getattr(ref.at[where], method)(updates, mode="drop")
+
+
+def _combined(ref: Any, where: Any, updates: Any, method: str) -> Any:
+    """What :func:`combine_at` gives, by native code; None where that cannot do it."""
+    import numpy as np
+
+    axes = where if isinstance(where, tuple) else (where,)
+    if method not in ("add", "multiply", "max", "min") or not axes or np.ndim(axes[0]) == 0:
+        return None
+    shape = ref.shape[: len(axes)]
+    flat = axes[0] if len(axes) == 1 else np.ravel_multi_index(axes, shape)
+    new = ref.copy()
+    rows = new.reshape(math.prod(shape), *ref.shape[len(axes) :])
+    parts = updates.reshape(flat.size, *ref.shape[len(axes) :])
+    done = combined_natively(getattr(np, _UFUNCS[method]), rows, flat.reshape(-1), parts)
+    return new if done else None
 
 
 def row_update(ref: Any, where: Any, updates: Any, method: str) -> Any:

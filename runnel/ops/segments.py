@@ -17,6 +17,7 @@ from runnel.graph.registry import OpDef, get_op_def, register_op
 from runnel.graph.shapes import Dims, compatible_dims, format_dims
 from runnel.ops.array_shape import reshape
 from runnel.ops.array_shape import shape as shape_of
+from runnel.ops.combined_rows import combined_natively
 from runnel.ops.fill import ones_like, zeros_like
 from runnel.ops.joining import concat
 from runnel.ops.stable_order import stable_order
@@ -55,7 +56,7 @@ MIN = SegmentReduction("Min", np.minimum, "min", REALS, _highest)
 
 def reduce_runs(ufunc: np.ufunc, out: np.ndarray, ids: np.ndarray, data: np.ndarray) -> None:
     """``out[i]`` becomes the reduction of ``data[ids == i]``, where there are any."""
-    if ids.size == 0 or data.size == 0:
+    if ids.size == 0 or data.size == 0 or combined_natively(ufunc, out, ids, data, anew=True):
         return
     if not (ids[1:] >= ids[:-1]).all():
         # Sorting and reducing runs is many times faster than ufunc.at over rows.
@@ -133,6 +134,8 @@ def _unsorted(reduction: SegmentReduction) -> OpDef:
         empty = reduction.empty(np.dtype(data.dtype))
         if xp is np:
             out = np.full((count, *rows.shape[1:]), empty, data.dtype)
+            if combined_natively(reduction.ufunc, out, ids, rows):
+                return out
             kept = ids >= 0  # slices with a negative id belong to no segment
             if not kept.all():
                 ids, rows = ids[kept], rows[kept]

@@ -11,6 +11,7 @@ from runnel.graph.operation import Tensor
 from runnel.graph.registry import OpDef, register_op
 from runnel.graph.shapes import Dims, format_dims
 from runnel.ops.array_shape import shape as shape_of
+from runnel.ops.combined_rows import combined_natively
 from runnel.ops.gather import gather
 from runnel.ops.segments import REALS, reduce_runs, unsorted_segment_sum
 
@@ -51,7 +52,8 @@ def _shaped(vector: np.ndarray, rank: int) -> np.ndarray:
 
 def _reduced(name: str, data: Any, indices: Any, ids: Any, count: int) -> np.ndarray:
     out = np.zeros((count, *data.shape[1:]), data.dtype)
-    reduce_runs(np.add, out, ids, data[indices])
+    if not combined_natively(np.add, out, ids, data, sources=indices, anew=True):
+        reduce_runs(np.add, out, ids, data[indices])
     if name == "Sum":
         return out
     return (out / _shaped(_sizes(ids, count, data.dtype, name == "SqrtN"), data.ndim)).astype(
@@ -123,7 +125,8 @@ def _family(name: str) -> tuple[OpDef, OpDef, OpDef]:
             sizes = _sizes(ids, grad.shape[0], grad.dtype, name == "SqrtN")
             share = (grad / _shaped(sizes, grad.ndim)).astype(grad.dtype)
         out = np.zeros((total, *grad.shape[1:]), grad.dtype)
-        reduce_runs(np.add, out, indices, share[ids])
+        if not combined_natively(np.add, out, indices, share, sources=ids, anew=True):
+            reduce_runs(np.add, out, indices, share[ids])
         return out
 
     for op_def in (plain, counted):

@@ -20,7 +20,7 @@ def stable_order(values: np.ndarray, descending: bool = False) -> np.ndarray:
         low, high = int(values.min()), int(values.max())
         bits = (count - 1).bit_length()
         if (high - low).bit_length() + bits < 64:
-            keys = _distances(values, high if descending else low, descending)
+            keys = distances(values, high if descending else low, descending)
             keys <<= bits
             keys |= np.arange(count)
             keys.sort()
@@ -32,7 +32,7 @@ def stable_order(values: np.ndarray, descending: bool = False) -> np.ndarray:
     return count - 1 - np.argsort(values[::-1], kind="stable")[::-1]
 
 
-def _distances(values: np.ndarray, start: int, down: bool) -> np.ndarray:
+def distances(values: np.ndarray, start: int, down: bool = False) -> np.ndarray:
     """How far each value is from ``start``, in int64; none is negative."""
     if values.dtype == np.uint64:
         from_start = np.uint64(start)

@@ -10,7 +10,7 @@ from runnel.graph import dtypes
 from runnel.graph.dtypes import as_dtype
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import register_op
-from runnel.ops.stable_order import stable_order
+from runnel.ops.stable_order import distances, stable_order
 
 _OUT = "out_idx: {int32, int64} = DT_INT32"
 
@@ -91,6 +91,10 @@ def _by_appearance(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         y = np.empty(len(place), object)
         y[:] = list(place)
         return y, order, np.bincount(order, minlength=len(place))
+    if x.dtype.kind in "iu" and x.size:
+        low = int(x.min())
+        if int(x.max()) - low < 4 * x.size:
+            return _in_a_table(x, distances(x, low))
     by_value = stable_order(x)
     ordered = x[by_value]
     begins = np.ones(x.size, bool)
@@ -103,6 +107,17 @@ def _by_appearance(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     inverse = np.empty_like(by_value)
     inverse[by_value] = rank[np.cumsum(begins) - 1]
     return x[first[order]], inverse, np.diff(starts, append=x.size)[order]
+
+
+def _in_a_table(x: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """By where each value is seen first, in a table of all values that there may be."""
+    first = np.empty(int(places.max()) + 1, np.int64)
+    positions = np.arange(x.size)
+    first[places[::-1]] = positions[::-1]  # the last one that is written stays
+    seen = first.take(places)
+    new = seen == positions
+    inverse = (np.cumsum(new) - 1).take(seen)
+    return x[new], inverse, np.bincount(inverse)
 
 
 @unique_op.kernel

@@ -37,3 +37,19 @@ def test_difference_keeps_duplicates_and_order() -> None:
 def test_only_vectors() -> None:
     with pytest.raises(ValueError, match="must be a vector"):
         tf.unique([[1, 2]])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint64])
+@pytest.mark.parametrize("spread", [1, 10**6])
+def test_integers_close_together_or_far_apart(dtype, spread) -> None:
+    limits = np.iinfo(dtype)
+    x = np.random.default_rng(1).integers(0, 90, 300).astype(np.uint64) * np.uint64(spread)
+    a = np.minimum(x, limits.max).astype(dtype)
+    for values in (a, limits.max - a, limits.min + a, a[:1], a[:0]):
+        found = tf.unique_with_counts(tf.placeholder_with_default(values, [None]))
+        y, idx, count = tf.Session().run([found.y, found.idx, found.count])
+        expected, first, counts = np.unique(values, return_index=True, return_counts=True)
+        order = np.argsort(first)
+        np.testing.assert_array_equal(y, expected[order])
+        np.testing.assert_array_equal(count, counts[order])
+        np.testing.assert_array_equal(y[idx], values)

@@ -50,7 +50,7 @@ def _(indices, values, shape):
 def _(xp, indices, values, shape):
     require_sparse(indices, values, shape)
     order = row_order(indices)
-    return indices[order], values[order]
+    return indices.take(order, 0), values.take(order)
 
 
 @reorder_op.gradient

@@ -10,6 +10,7 @@ from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import OpDef, register_op
 from runnel.graph.sparse_tensor import SparseTensor
+from runnel.ops.stable_order import stable_order
 
 NUMBERS = (
     "{float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, "
@@ -46,9 +47,9 @@ def require_sparse(
             f"{what}: indices {indices.shape} must have a row for each of {len(values)} values "
             f"and a column for each of {len(shape)} dimensions"
         )
-    outside = ((indices < 0) | (indices >= shape)).any(axis=1)
+    outside = (indices < 0) | (indices >= shape)
     if outside.any():
-        row = int(np.argmax(outside))
+        row = int(np.argmax(outside.any(axis=1)))
         raise _mistake(
             f"{what}: indices[{row}] = {indices[row].tolist()} is out of bounds: need 0 <= index < "
             f"{shape.tolist()}"
@@ -72,9 +73,28 @@ def _mistake(text: str) -> InvalidArgumentError:
 
 def row_order(indices: np.ndarray) -> np.ndarray:
     """The permutation that sorts rows of coordinates; equal ones stay in their order."""
-    if not indices.shape[1]:
+    if not indices.size:
         return np.arange(len(indices))
-    return np.lexsort(indices.T[::-1])
+    keys = _row_keys(indices)
+    if keys is None:
+        return np.lexsort(indices.T[::-1])
+    if (keys[1:] >= keys[:-1]).all():
+        return np.arange(len(indices))
+    return stable_order(keys)
+
+
+def _row_keys(indices: np.ndarray) -> np.ndarray | None:
+    """A number for each row of coordinates, in their order; None where 64 bits do not hold it."""
+    keys, total = np.zeros(len(indices), np.int64), 1
+    for column in indices.T:
+        low, size = int(column.min()), int(column.max()) - int(column.min()) + 1
+        total *= size
+        if total >= 2**63:
+            return None
+        keys *= size
+        keys += column
+        keys -= low
+    return keys
 
 
 def new_group(indices: np.ndarray) -> np.ndarray:

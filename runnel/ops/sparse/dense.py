@@ -52,8 +52,13 @@ def _(xp, indices, shape, values, default, *, validate_indices, check):
         values.ndim == 0 or values.shape == indices.shape[:1],
         lambda: f"sparse_values {values.shape} must be one for each of {indices.shape[0]} indices",
     )
-    if xp is np and len(dims) == 1:
-        return _vector(indices[:, 0], dims[0], values, default, validate_indices, check)
+    if xp is np and dims and indices.size:
+        places = _flat(indices, dims, check)
+        if validate_indices:
+            check((places[1:] > places[:-1]).all(), lambda: _disorder(indices))
+        dense = np.full(dims, default, values.dtype)
+        dense.reshape(-1)[places] = values
+        return dense
     bounds = xp.asarray(np.array(dims, np.int64))
     inside = xp.all((indices >= 0) & (indices < bounds))
     check(inside, lambda: _outside(indices, dims))
@@ -64,18 +69,14 @@ def _(xp, indices, shape, values, default, *, validate_indices, check):
     return combine_at(xp, dense, tuple(indices[:, d] for d in range(len(dims))), spread, "set")
 
 
-def _vector(
-    places: np.ndarray, size: int, values: Any, default: Any, validate: bool, check: Any
-) -> np.ndarray:
-    """A vector, such as the values of one example: that is little work, so it takes few calls."""
-    if places.size:
-        inside = places.min() >= 0 and places.max() < size
-        check(inside, lambda: _outside(places[:, None], (size,)))
-    if validate and places.size > 1:
-        check((places[1:] > places[:-1]).all(), lambda: _disorder(places[:, None]))
-    dense = np.full(size, default, values.dtype)
-    dense[places] = values
-    return dense
+def _flat(indices: np.ndarray, dims: tuple[int, ...], check: Any) -> np.ndarray:
+    """The places of coordinates, in bounds, among all elements of a tensor that fits in memory."""
+    places: Any = 0
+    for column, width in zip(indices.T, dims, strict=True):
+        inside = column.min() >= 0 and column.max() < width
+        check(inside, lambda: _outside(indices, dims))
+        places = places * width + column.astype(np.int64)
+    return places
 
 
 def _outside(indices: Any, dims: tuple[int, ...]) -> str:

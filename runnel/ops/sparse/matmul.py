@@ -10,6 +10,7 @@ from runnel.graph.constant_value import constant_value_as_dims
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import get_op_def, register_op
 from runnel.graph.sparse_tensor import SparseTensor, is_sparse
+from runnel.ops.combined_rows import combined_natively
 from runnel.ops.gather import gather
 from runnel.ops.reduce_functions import reduce_sum
 from runnel.ops.scatter_update import combine_at
@@ -64,8 +65,11 @@ def _(xp, indices, values, shape, b, *, adjoint_a, adjoint_b, check):
         lambda: f"An index of a is out of bounds of {dims}: {np.asarray(indices).tolist()}",
     )
     weights = xp.conj(values) if adjoint_a and values.dtype.kind == "c" else values
+    product = xp.zeros((outer, b.shape[1]), b.dtype)
+    if xp is np and combined_natively(np.add, product, rows, b, sources=columns, weights=weights):
+        return product
     shares = weights[:, None] * b[columns]
-    return combine_at(xp, xp.zeros((outer, b.shape[1]), b.dtype), (rows,), shares, "add")
+    return combine_at(xp, product, (rows,), shares, "add")
 
 
 @sparse_matmul_op.gradient
