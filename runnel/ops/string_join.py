@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,13 +47,21 @@ def _(xp, texts, *, separator):
     if len(shapes) > 1:
         raise InvalidArgumentError(None, None, f"The shapes {sorted(shapes)} of the inputs differ.")
     shape = shapes.pop() if shapes else ()
-    out = np.empty(shape, object)
     between = separator.encode() if isinstance(separator, str) else separator
-    wide = [np.broadcast_to(array, shape) for array in arrays]
-    for place in np.ndindex(shape):
-        texts = [array[place] for array in wide]
-        out[place] = between.join(t.encode() if isinstance(t, str) else bytes(t) for t in texts)
-    return out
+    size = math.prod(shape)
+    columns = [_parts(array) if array.ndim else _parts(array) * size for array in arrays]
+    rows = zip(*columns, strict=True) if columns else [()]
+    out = np.empty(size, object)
+    out[:] = list(map(between.join, rows))
+    return out.reshape(shape)
+
+
+def _parts(array: np.ndarray) -> list[bytes]:
+    """The strings of an array, as bytes: what Python code made may have text."""
+    parts: list[Any] = array.reshape(-1).tolist()
+    if set(map(type, parts)) <= {bytes}:
+        return parts
+    return [part.encode() if isinstance(part, str) else bytes(part) for part in parts]
 
 
 def string_join(inputs: Sequence[Any], separator: str = "", name: str | None = None) -> Tensor:

@@ -12,7 +12,7 @@ from runnel.graph.dtypes import DType
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import register_op
-from runnel.ops.parsing.numerals import number_of
+from runnel.ops.parsing.numerals import number_of, numbers_of
 
 decode_csv_op = register_op(
     "DecodeCSV",
@@ -94,25 +94,43 @@ def _quoted(line: bytes, place: int, delimiter: bytes) -> tuple[bytes, int]:
 
 
 def _column(
-    fields: list[bytes], default: np.ndarray, dtype: DType, number: int, missing: bytes
+    fields: Sequence[bytes], default: np.ndarray, dtype: DType, number: int, missing: bytes
 ) -> np.ndarray:
     """The values of a column, of which ``fields`` has the texts."""
+    absent: list[int] = []
+    if b"" in fields or missing in fields:
+        absent = [row for row, field in enumerate(fields) if not field or field == missing]
+    if absent and not default.size:
+        _values(fields[: absent[0]], dtype, number)  # whose mistakes come first
+        raise _mistake(f"Field {number} is required but missing in record {absent[0]}!")
+    if not absent:
+        return _values(fields, dtype, number)
+    present = list(fields)
+    for row in absent:
+        present[row] = b"0"
+    out = _values(present, dtype, number)
+    out[absent] = default.reshape(-1)[0]
+    return out
+
+
+def _values(fields: Sequence[bytes], dtype: DType, number: int) -> np.ndarray:
+    """What the fields of a column are, of which none is missing."""
+    if dtype is not dtypes.string:
+        numbers = numbers_of(fields, dtype)
+        return _numbers(fields, dtype, number) if numbers is None else numbers
+    out = np.empty(len(fields), object)
+    out[:] = fields
+    return out
+
+
+def _numbers(fields: Sequence[bytes], dtype: DType, number: int) -> np.ndarray:
     out = np.empty(len(fields), dtype.np_dtype)
     for row, field in enumerate(fields):
-        if not field or field == missing:
-            if not default.size:
-                raise _mistake(f"Field {number} is required but missing in record {row}!")
-            out[row] = default.reshape(-1)[0]
-        elif dtype is dtypes.string:
-            out[row] = field
-        else:
-            value = number_of(field, dtype)
-            if value is None:
-                text = field.decode(errors="backslashreplace")
-                raise _mistake(
-                    f"Field {number} in record {row} is not a valid {dtype.name}: {text}"
-                )
-            out[row] = value
+        value = number_of(field, dtype)
+        if value is None:
+            text = field.decode(errors="backslashreplace")
+            raise _mistake(f"Field {number} in record {row} is not a valid {dtype.name}: {text}")
+        out[row] = value
     return out
 
 
@@ -148,6 +166,39 @@ def decoded_columns(
 ) -> list[np.ndarray]:
     """The values of each column of ``lines``, or of the ``chosen`` ones."""
     count = len(types)
+    columns = _plain_columns(lines, count, delimiter, quotes, chosen)
+    if columns is None:
+        columns = _general_columns(lines, count, delimiter, quotes, chosen)
+    return [
+        _column(columns[i], np.asarray(defaults[i]), types[i], i, missing) for i in range(count)
+    ]
+
+
+def _plain_columns(
+    lines: list[bytes], count: int, delimiter: bytes, quotes: bool, chosen: Sequence[int]
+) -> list[list[bytes]] | None:
+    """The texts of each column of lines alike that have no quotes; None for others."""
+    content = b"".join(lines)
+    if not lines or (quotes and b'"' in content) or b"\n" in content or b"\r" in content:
+        return None
+    width = lines[0].count(delimiter) + 1
+    if width == 1 and b"" in lines:  # an empty line has no fields
+        return None
+    if (chosen[-1] >= width) if chosen else (count != width):
+        return None
+    # Between any two lines stands a mark: in its place, if all have as many fields.
+    fields = (delimiter + b"\n" + delimiter).join(lines).split(delimiter)
+    if len(fields) != len(lines) * (width + 1) - 1:
+        return None
+    if fields[width :: width + 1].count(b"\n") < len(lines) - 1:
+        return None
+    return [fields[column :: width + 1] for column in chosen or range(width)]
+
+
+def _general_columns(
+    lines: list[bytes], count: int, delimiter: bytes, quotes: bool, chosen: Sequence[int]
+) -> list[Any]:
+    """The texts of each column, of any lines."""
     rows = []
     for i, line in enumerate(lines):
         fields = _fields(line, delimiter, quotes)
@@ -156,11 +207,7 @@ def decoded_columns(
         if len(fields) != count:
             raise _mistake(f"Expect {count} fields but have {len(fields)} in record {i}")
         rows.append(fields)
-    columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * count
-    return [
-        _column(list(columns[i]), np.asarray(defaults[i]), types[i], i, missing)
-        for i in range(count)
-    ]
+    return list(zip(*rows, strict=True)) if rows else [()] * count
 
 
 def decode_csv(

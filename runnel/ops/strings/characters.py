@@ -57,16 +57,24 @@ def _(xp, texts, *, encoding):
     return _cased(texts, encoding, "upper")
 
 
+_INSIDE = bytes(range(0x80, 0xC0))
+"""The bytes that begin no character of UTF-8."""
+
+
 def _starts(text: bytes) -> np.ndarray:
     """Where the characters of UTF-8 begin."""
     return np.flatnonzero((np.frombuffer(text, np.uint8) & 0xC0) != 0x80)
+
+
+def _character_count(text: bytes) -> int:
+    return len(text) if text.isascii() else len(text.translate(None, _INSIDE))
 
 
 @length_op.kernel
 def _(xp, texts, *, unit):
     if encoded(unit) == b"BYTE":
         return each(len, texts, np.int32)
-    return each(lambda text: len(_starts(text)), texts, np.int32)
+    return each(_character_count, texts, np.int32)
 
 
 @substr_op.shape
@@ -76,19 +84,43 @@ def _(texts, pos, length):
     return broadcast(texts, pos)
 
 
-def _part(text: bytes, position: int, length: int, in_characters: bool) -> bytes:
-    starts = _starts(text) if in_characters else None
-    size = len(text) if starts is None else len(starts)
+def _part(text: bytes, position: int, length: int) -> bytes:
+    size = len(text)
     if not -size <= position <= size:
-        raise InvalidArgumentError(
-            None, None, f"pos {position} out of range for string {text[:60]!r} of length {size}"
-        )
+        raise _out_of_range(text, position, size)
     begin = position + size if position < 0 else position
-    end = min(begin + max(length, 0), size)
-    if starts is not None:
-        ends = [*starts.tolist(), len(text)]
-        begin, end = ends[begin], ends[end]
-    return text[begin:end]
+    return text[begin : begin + length] if length > 0 else b""
+
+
+def _characters(text: bytes, position: int, length: int) -> bytes:
+    """``length`` characters of UTF-8 from ``position`` on."""
+    if text.isascii():
+        return _part(text, position, length)
+    try:
+        whole = text.decode()
+    except UnicodeDecodeError:
+        return _characters_of_damaged(text, position, length)
+    size = len(whole)
+    if not -size <= position <= size:
+        raise _out_of_range(text, position, size)
+    begin = position + size if position < 0 else position
+    return whole[begin : begin + length].encode() if length > 0 else b""
+
+
+def _characters_of_damaged(text: bytes, position: int, length: int) -> bytes:
+    """The same of what is not UTF-8: a character is a byte that may begin one, and what follows."""
+    ends = [*_starts(text).tolist(), len(text)]
+    size = len(ends) - 1
+    if not -size <= position <= size:
+        raise _out_of_range(text, position, size)
+    begin = position + size if position < 0 else position
+    return text[ends[begin] : ends[min(begin + max(length, 0), size)]]
+
+
+def _out_of_range(text: bytes, position: int, size: int) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        None, None, f"pos {position} out of range for string {text[:60]!r} of length {size}"
+    )
 
 
 @substr_op.kernel
@@ -103,15 +135,16 @@ def _(xp, texts, pos, length, *, unit):
         raise InvalidArgumentError(
             None, None, f"pos {pos.shape} does not fit to strings {np.shape(texts)}"
         ) from None
+    part = _characters if encoded(unit) == b"UTF8_CHAR" else _part
     out = np.empty(wide.size, object)
-    rows = zip(
-        wide.reshape(-1).tolist(),
-        places.reshape(-1).tolist(),
-        lengths.reshape(-1).tolist(),
-        strict=True,
+    out[:] = list(
+        map(
+            part,
+            wide.reshape(-1).tolist(),
+            places.reshape(-1).tolist(),
+            lengths.reshape(-1).tolist(),
+        )
     )
-    in_characters = encoded(unit) == b"UTF8_CHAR"
-    out[:] = [_part(text, place, count, in_characters) for text, place, count in rows]
     return out.reshape(wide.shape)
 
 

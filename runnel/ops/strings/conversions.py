@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,8 @@ from runnel.graph.dtypes import as_dtype
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Tensor
 from runnel.graph.shape_inference import unchanged
-from runnel.ops.parsing.numerals import number_of
-from runnel.ops.strings.texts import each, encoded, one_by_one, string_op
+from runnel.ops.parsing.numerals import number_of, numbers_of
+from runnel.ops.strings.texts import each, encoded, in_pieces, one_by_one, string_op
 
 to_number_op = string_op(
     "StringToNumber",
@@ -45,6 +45,12 @@ for _op in (to_number_op, as_string_op, encode_base64_op, decode_base64_op):
 
 @to_number_op.kernel
 def _(xp, texts, *, out_type):
+    array = np.asarray(texts, object)
+    found = [numbers_of(piece, out_type) for piece in in_pieces(array)]
+    numbers = [part for part in found if part is not None]
+    if numbers and len(numbers) == len(found):
+        return np.concatenate(numbers).reshape(array.shape)
+
     def one(text: bytes) -> Any:
         value = number_of(text, out_type)
         if value is None:
@@ -101,10 +107,15 @@ def _(xp, values, *, T, precision, scientific, shortest, width, fill):  # noqa: 
     return out.reshape(values.shape)
 
 
+# Base64's last two digits: TensorFlow writes those of the alphabet for the web.
+_PADS = (b"", b"===", b"==", b"=")
+_FROM_WEB, _TO_WEB = bytes.maketrans(b"-_", b"+/"), bytes.maketrans(b"+/", b"-_")
+
+
 @encode_base64_op.kernel
 def _(xp, texts, *, pad):
     def one(text: bytes) -> bytes:
-        made = base64.urlsafe_b64encode(text)
+        made = binascii.b2a_base64(text, newline=False).translate(_TO_WEB)
         return made if pad else made.rstrip(b"=")
 
     return each(one, texts)
@@ -112,12 +123,17 @@ def _(xp, texts, *, pad):
 
 @decode_base64_op.kernel
 def _(xp, texts):
+    decode = binascii.a2b_base64
+
     def one(text: bytes) -> bytes:
+        with suppress(binascii.Error):  # most are as long as they have to be, and right
+            if b"+" not in text and b"/" not in text:
+                return decode(text.translate(_FROM_WEB) + _PADS[len(text) & 3], strict_mode=True)
         try:
             if b"+" in text or b"/" in text:
                 raise ValueError("the alphabet is that for the web")
-            content = text.rstrip(b"=")
-            return base64.b64decode(content + b"=" * (-len(content) % 4), b"-_", validate=True)
+            content = text.rstrip(b"=").translate(_FROM_WEB)
+            return decode(content + b"=" * (-len(content) % 4), strict_mode=True)
         except (binascii.Error, ValueError) as error:
             raise InvalidArgumentError(
                 None, None, f"Invalid character found in base64: {text[:60]!r} ({error})"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.sparse_tensor import SparseTensor, SparseTensorValue
 from runnel.ops.casting import cast
 from runnel.ops.sparse.coordinates import sparse_op
-from runnel.ops.strings.hashes import fingerprint64, hashed
+from runnel.ops.strings.hashes import U64, Words, fingerprint64, hashed
 
 _KINDS = "list({int64, string}) >= 0"
 HASH_KEY = 0xDECAFCAFFE
@@ -57,49 +57,59 @@ def _(indices, values, shapes, dense):
     return [(None, 2), (None,), (2,)]
 
 
-_FACTOR = 0xC6A4A7935BD1E995
-_MASK = 2**64 - 1
+_FACTOR = U64(0xC6A4A7935BD1E995)
 
 
-def _shifted(value: int) -> int:
-    return value ^ (value >> 47)
+def _shifted(value: Words) -> Words:
+    return value ^ (value >> U64(47))
 
 
-def joined_fingerprints(first: int, second: int) -> int:
-    """A fingerprint of two fingerprints, in their order (as Murmur's hash mixes words)."""
+def joined_fingerprints(first: Words, second: Words) -> Words:
+    """Fingerprints of pairs of fingerprints, in their order (as Murmur's hash mixes words)."""
     mixed = first ^ _FACTOR
-    mixed ^= _shifted(second * _FACTOR & _MASK) * _FACTOR & _MASK
-    mixed = mixed * _FACTOR & _MASK
-    mixed = _shifted(mixed) * _FACTOR & _MASK
-    return _shifted(mixed)
+    mixed = (mixed ^ _shifted(second * _FACTOR) * _FACTOR) * _FACTOR
+    return _shifted(_shifted(mixed) * _FACTOR)
 
 
-_STEP = 0x9E3779B97F4A7800
+_STEP = U64(0x9E3779B97F4A7800)
 
 
-def _stirred(first: int, second: int) -> int:
-    """A hash of two hashes, as boost's ``hash_combine`` mixes signed numbers."""
-    signed = first - (1 << 64) if first >> 63 else first
-    return first ^ (second + _STEP + (first << 10) + (signed >> 4)) & _MASK
+def stirred_hashes(first: Words, second: Words) -> Words:
+    """Hashes of pairs of hashes, as boost's ``hash_combine`` mixes signed numbers."""
+    signed = (first.view(np.int64) >> 4).view(U64)
+    return first ^ (second + _STEP + (first << U64(10)) + signed)
 
 
-def _columns(
+@dataclass(frozen=True, slots=True)
+class _Feature:
+    """The values of a feature, those of an example together, and how many each example has."""
+
+    values: np.ndarray
+    counts: np.ndarray
+
+
+def _features(
     indices: list[np.ndarray],
     values: list[np.ndarray],
     shapes: list[np.ndarray],
     dense: list[np.ndarray],
-) -> list[list[list[Any]]]:
-    """For each feature the values of each example; sparse features come first."""
+) -> list[_Feature]:
+    """The features; sparse ones come first."""
     rows = _row_count(shapes, dense)
     found = []
     for places, numbers in zip(indices, values, strict=True):
-        column: list[list[Any]] = [[] for _ in range(rows)]
-        for (row, _), value in zip(places.tolist(), numbers.tolist(), strict=True):
-            if not 0 <= row < rows:
-                raise InvalidArgumentError(None, None, f"row {row} is outside of {rows} examples")
-            column[row].append(value)
-        found.append(column)
-    return found + [list(matrix.tolist()) for matrix in dense]
+        row = places[:, 0]
+        outside = (row < 0) | (row >= rows)
+        if outside.any():
+            first = row[outside][0]
+            raise InvalidArgumentError(None, None, f"row {first} is outside of {rows} examples")
+        if (row[1:] < row[:-1]).any():
+            order = np.argsort(row, kind="stable")
+            row, numbers = row[order], numbers[order]
+        found.append(_Feature(numbers, np.bincount(row, minlength=rows)))
+    for matrix in dense:
+        found.append(_Feature(matrix.reshape(-1), np.full(rows, matrix.shape[1], np.int64)))
+    return found
 
 
 def _row_count(shapes: list[np.ndarray], dense: list[np.ndarray]) -> int:
@@ -112,62 +122,75 @@ def _row_count(shapes: list[np.ndarray], dense: list[np.ndarray]) -> int:
 
 
 def _crossed(
-    columns: list[list[list[Any]]],
+    features: list[_Feature],
     hashed_output: bool,
     num_buckets: int,
-    mix: Callable[[int, int], int] = joined_fingerprints,
+    mix: Callable[[Words, Words], Words] = joined_fingerprints,
     hash_key: int = HASH_KEY,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    rows = len(columns[0])
+    totals = functools.reduce(np.multiply, [feature.counts for feature in features])
+    ends = np.cumsum(totals)
+    rows, count = len(totals), int(totals.sum())
+    row = np.repeat(np.arange(rows), totals)
+    place = np.arange(count) - np.repeat(ends - totals, totals)
+    # The last feature goes fastest: the place of a cross is a number with a digit for each.
+    chosen: list[np.ndarray] = []
+    rest = place
+    for feature in features[::-1]:
+        begins = np.cumsum(feature.counts) - feature.counts
+        width = feature.counts[row]
+        chosen.append(begins[row] + rest % width)
+        rest = rest // width
+    parts = list(zip([feature.values for feature in features], chosen[::-1], strict=True))
+    crosses: np.ndarray
     if hashed_output:
-        columns = [[list(map(_number, row)) for row in column] for column in columns]
-        limit = num_buckets or 2**63 - 1
-
-        def made(parts: tuple[Any, ...]) -> Any:
-            return functools.reduce(mix, parts, hash_key & _MASK) % limit
+        with np.errstate(over="ignore"):
+            numbers = [_numbers(values)[at] for values, at in parts]
+            first = np.full(count, hash_key & 2**64 - 1, U64)
+            limit = U64(num_buckets or 2**63 - 1)
+            crosses = (functools.reduce(mix, numbers, first) % limit).astype(np.int64)
     else:
-
-        def made(parts: tuple[Any, ...]) -> Any:
-            return b"_X_".join(p if isinstance(p, bytes) else b"%d" % p for p in parts)
-
-    places, crosses, longest = [], [], 0
-    for row in range(rows):
-        found = [made(parts) for parts in itertools.product(*(c[row] for c in columns))]
-        longest = max(longest, len(found))
-        places += [(row, i) for i in range(len(found))]
-        crosses += found
-    out = np.empty(len(crosses), np.int64 if hashed_output else object)
-    out[:] = crosses
+        texts = [_texts(values)[at].tolist() for values, at in parts]
+        crosses = np.empty(count, object)
+        crosses[:] = list(map(b"_X_".join, zip(*texts, strict=True)))
     return (
-        np.array(places, np.int64).reshape(-1, 2),
-        out,
-        np.array([rows, longest], np.int64),
+        np.stack([row, place], 1),
+        crosses,
+        np.array([rows, totals.max(initial=0)], np.int64),
     )
+
+
+def _numbers(values: np.ndarray) -> Words:
+    """Values as 64 bits: strings by their fingerprints."""
+    if values.dtype != object:
+        return values.astype(np.int64, copy=False).view(U64)
+    return hashed(values.tolist(), fingerprint64)
+
+
+def _texts(values: np.ndarray) -> np.ndarray:
+    if values.dtype == object:
+        return values
+    out = np.empty(len(values), object)
+    out[:] = [b"%d" % value for value in values.tolist()]
+    return out
 
 
 @cross_op.kernel
 def _(xp, indices, values, shapes, dense_inputs, *, hashed_output, num_buckets, hash_key):
-    columns = _columns(indices, values, shapes, dense_inputs)
-    return _crossed(columns, hashed_output, num_buckets, hash_key=hash_key)
+    features = _features(indices, values, shapes, dense_inputs)
+    return _crossed(features, hashed_output, num_buckets, hash_key=hash_key)
 
 
 @contrib_cross_v2_op.kernel
 def _(xp, indices, values, shapes, dense, *, hashed_output, num_buckets, hash_key):
-    columns = _columns(indices, values, shapes, dense)
-    return _crossed(columns, hashed_output, num_buckets, hash_key=hash_key)
+    features = _features(indices, values, shapes, dense)
+    return _crossed(features, hashed_output, num_buckets, hash_key=hash_key)
 
 
 @contrib_cross_op.kernel
 def _(xp, indices, values, shapes, dense, *, hashed_output, num_buckets):
-    columns = _columns(indices, values, shapes, dense)
-    return _crossed(columns, hashed_output, num_buckets, _stirred)
-
-
-def _number(value: Any) -> int:
-    """A value as 64 bits: a string by its fingerprint."""
-    if not isinstance(value, bytes):
-        return value & _MASK
-    return int(hashed([value], fingerprint64)[0])
+    features = _features(indices, values, shapes, dense)
+    return _crossed(features, hashed_output, num_buckets, stirred_hashes)
 
 
 def _cross(op_def: Any, inputs: Any, as_hashes: bool, buckets: int, **options: Any) -> SparseTensor:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import re
+import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -54,12 +55,15 @@ split_v2_op.shape(_split_dims)
 
 
 def _sparse(rows: list[list[bytes]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    places = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
-    indices = np.array(places, np.int64).reshape(-1, 2)
-    values = np.empty(len(places), object)
-    values[:] = [part for row in rows for part in row]
-    longest = max([len(row) for row in rows], default=0)
-    return indices, values, np.array([len(rows), longest], np.int64)
+    counts = np.fromiter(map(len, rows), np.int64, len(rows))
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if rows else 0
+    indices = np.empty((total, 2), np.int64)
+    indices[:, 0] = np.repeat(np.arange(len(rows)), counts)
+    indices[:, 1] = np.arange(total) - np.repeat(ends - counts, counts)
+    values = np.empty(total, object)
+    values[:] = list(itertools.chain.from_iterable(rows))
+    return indices, values, np.array([len(rows), counts.max(initial=0)], np.int64)
 
 
 def _one(text: Any) -> bytes:
@@ -71,15 +75,19 @@ def _one(text: Any) -> bytes:
 @split_op.kernel
 def _(xp, texts, delimiter, *, skip_empty):
     marks = _one(delimiter)
-    between = re.compile(b"[" + re.escape(marks) + b"]") if marks else None
+    if not marks:
+        return _sparse([_bytes(text) for text in one_by_one(texts)])
+    mark, all_alike = marks[:1], bytes.maketrans(marks, marks[:1] * len(marks))
     rows = []
     for text in one_by_one(texts):
-        if between is None:
-            parts = [text[i : i + 1] for i in range(len(text))]
-        else:
-            parts = between.split(text) if text else []
-        rows.append([part for part in parts if part or not skip_empty])
+        plain = text if len(marks) == 1 else text.translate(all_alike)
+        parts = plain.split(mark) if text else []
+        rows.append(list(filter(None, parts)) if skip_empty else parts)
     return _sparse(rows)
+
+
+def _bytes(text: bytes) -> list[bytes]:
+    return [text[i : i + 1] for i in range(len(text))]
 
 
 @split_v2_op.kernel
@@ -143,8 +151,9 @@ def _(xp, texts, axes, *, keep_dims, separator):
 
 def _joined(between: bytes, parts: list[bytes]) -> bytes:
     """``parts`` joined; as in TensorFlow, nothing stands before the first that is not empty."""
-    first = next((i for i, part in enumerate(parts) if part), len(parts))
-    return between.join(parts[first:])
+    if parts and not parts[0]:
+        parts = list(itertools.dropwhile(operator.not_, parts))
+    return between.join(parts)
 
 
 @segment_join_op.shape
@@ -168,14 +177,15 @@ def _(xp, texts, ids, count, *, separator):
         )
     rest = texts.shape[ids.ndim :]
     rows = texts.reshape((ids.size, -1))
-    joined: list[list[list[bytes]]] = [[[] for _ in range(rows.shape[1])] for _ in range(total)]
-    for segment, row in zip(ids.reshape(-1).tolist(), rows.tolist(), strict=True):
-        for place, text in enumerate(row):
-            joined[segment][place].append(text)
+    width = rows.shape[1]
+    joined: list[list[bytes]] = [[] for _ in range(total * width)]
+    places = ids.reshape(-1).tolist()
+    for column in range(width):
+        for segment, text in zip(places, rows[:, column].tolist(), strict=True):
+            joined[segment * width + column].append(text)
     between = encoded(separator)
-    out = np.empty((total, rows.shape[1]), object)
-    for i, segment_texts in enumerate(joined):
-        out[i] = [_joined(between, parts) for parts in segment_texts]
+    out = np.empty(total * width, object)
+    out[:] = [_joined(between, parts) for parts in joined]
     return out.reshape((total, *rest))
 
 

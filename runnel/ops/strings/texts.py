@@ -11,6 +11,9 @@ from runnel.graph.registry import OpDef, register_op
 from runnel.step_time import current_look
 
 
+_PIECE = 4096
+
+
 def string_op(name: str, inputs: str, outputs: str, attrs: Any = "") -> OpDef:
     """An operation on strings: they live on the host, and have no gradient."""
     return register_op(
@@ -37,6 +40,17 @@ def _looking(elements: list[Any], look: Callable[[], None]) -> Iterator[Any]:
     for element in elements:
         look()
         yield element
+
+
+def in_pieces(array: np.ndarray) -> Iterator[list[Any]]:
+    """The elements of ``array``, together; some at a time in a step that may have to stop."""
+    elements: list[Any] = array.reshape(-1).tolist()
+    look = current_look()
+    size = _PIECE if look is not None else max(len(elements), 1)
+    for begin in range(0, len(elements), size):
+        if look is not None:
+            look()
+        yield elements[begin : begin + size]
 
 
 def encoded(text: str | bytes) -> bytes:
