@@ -14,7 +14,7 @@ SHARED = {
 """Names of several classes, each with the reason why it must be."""
 
 
-NAMED_BY_TENSORFLOW = ("keras/", "contrib/learn/")
+NAMED_BY_TENSORFLOW = ("keras/", "contrib/learn/", "distributions/bijectors/")
 """Folders where TensorFlow has classes of its own under the names of its other namespaces."""
 
 

@@ -23,6 +23,7 @@ NAMESPACES = [
     "contrib.cudnn_rnn",
     "contrib.data",
     "contrib.distributions",
+    "contrib.distributions.bijectors",
     "contrib.framework",
     "contrib.framework.nest",
     "contrib.image",

@@ -9,6 +9,7 @@ from runnel.distributions.continuous import (
     Normal,
     Uniform,
 )
+from runnel.distributions.counts import Multinomial
 from runnel.distributions.discrete import Bernoulli, Categorical
 from runnel.distributions.distribution import (
     FULLY_REPARAMETERIZED,
@@ -18,6 +19,7 @@ from runnel.distributions.distribution import (
     ReparameterizationType,
     kl_divergence,
 )
+from runnel.distributions.unbounded import StudentT
 
 __all__ = [
     "FULLY_REPARAMETERIZED",
@@ -30,9 +32,11 @@ __all__ = [
     "Exponential",
     "Gamma",
     "Laplace",
+    "Multinomial",
     "Normal",
     "RegisterKL",
     "ReparameterizationType",
+    "StudentT",
     "Uniform",
     "kl_divergence",
 ]

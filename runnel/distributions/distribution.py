@@ -11,6 +11,7 @@ from runnel.graph.graph import name_scope
 from runnel.graph.operation import Tensor
 from runnel.graph.shapes import TensorShape
 from runnel.ops.array_shape import reshape, shape
+from runnel.ops.comparison import equal
 from runnel.ops.control import stop_gradient
 from runnel.ops.elementwise import exp, log, log1p, sqrt
 from runnel.ops.joining import concat
@@ -63,7 +64,19 @@ class Distribution:
         """The type of its samples."""
         return float32
 
+    def copy(self, **override_parameters_kwargs: Any) -> Any:
+        """The same with some parameters replaced."""
+        return type(self)(**{**self._parameters, **override_parameters_kwargs}, name=self._name)
+
     # Shapes -----------------------------------------------------------------------------------
+
+    def is_scalar_event(self, name: str = "is_scalar_event") -> Tensor:
+        """Whether an event is a number."""
+        return convert_to_tensor(self._event_rank == 0)
+
+    def is_scalar_batch(self, name: str = "is_scalar_batch") -> Tensor:
+        """Whether it is no batch."""
+        return equal(shape(self.batch_shape_tensor())[0], 0)
 
     def _whole_shape(self) -> Tensor:
         """The shape of one sample of the whole batch, as a tensor."""
@@ -135,7 +148,8 @@ class Distribution:
 
     def log_cdf(self, value: Any, name: str = "log_cdf") -> Tensor:
         """The logarithm of :meth:`cdf`."""
-        return log(self.cdf(value, name))
+        with name_scope(f"{self._name}/{name}"):
+            return self._log_cdf(self._as_value(value))
 
     def survival_function(self, value: Any, name: str = "survival_function") -> Tensor:
         """The probability of values above ``value``."""
@@ -143,7 +157,8 @@ class Distribution:
 
     def log_survival_function(self, value: Any, name: str = "log_survival_function") -> Tensor:
         """The logarithm of :meth:`survival_function`."""
-        return log1p(-self.cdf(value, name))
+        with name_scope(f"{self._name}/{name}"):
+            return self._log_survival_function(self._as_value(value))
 
     def entropy(self, name: str = "entropy") -> Tensor:
         """The entropy, in nats."""
@@ -191,6 +206,12 @@ class Distribution:
 
     def _cdf(self, value: Tensor) -> Tensor:
         raise self._missing("cdf")
+
+    def _log_cdf(self, value: Tensor) -> Tensor:
+        return log(self._cdf(value))
+
+    def _log_survival_function(self, value: Tensor) -> Tensor:
+        return log1p(-self._cdf(value))
 
     def _entropy(self) -> Tensor:
         raise self._missing("entropy")

@@ -7,7 +7,12 @@ _INSIDE = {
     "cudnn_rnn": {"python.layers": "cudnn_rnn", "python.ops": "cudnn_rnn_ops"},
     "data": {"python.ops": "batching error_ops grouping interleave_ops readers scan_ops sliding"},
     "distributions": {
-        "python.ops": "distribution_util independent mvn_diag onehot_categorical",
+        "python.ops": (
+            "bijectors binomial cauchy chi2 deterministic distribution_util geometric half_normal "
+            "independent inverse_gamma logistic mixture mixture_same_family mvn_diag mvn_tril "
+            "mvn_full_covariance negative_binomial onehot_categorical poisson "
+            "quantized_distribution relaxed_bernoulli relaxed_onehot_categorical"
+        ),
     },
     "framework": {
         "python.framework": "checkpoint_utils tensor_util",
@@ -83,6 +88,7 @@ _INSIDE = {
 
 _ALSO = {
     "contrib.layers": ("layers", "feature_column", "ops.strings.feature_crosses"),
+    "contrib.distributions": ("contrib.distributions.bijectors",),
     "contrib.learn": (
         "contrib.learn.datasets.mnist",
         "contrib.learn.datasets.base",

@@ -10,7 +10,6 @@ import numpy as np
 from runnel.graph.registry import OpDef, register_op
 from runnel.step_time import current_look
 
-
 _PIECE = 4096
 
 

@@ -16,8 +16,15 @@ import numpy as np
 # ruff: noqa: UP006, UP035
 
 MODULES = (
-    *("optimizers", "cells", "functions", "keras", "keras_training", "lists", "metrics"),
+    "cells",
+    "distributions",
+    "functions",
+    "keras",
+    "keras_training",
+    "lists",
+    "metrics",
     "networks",
+    "optimizers",
 )
 
 
