@@ -265,3 +265,15 @@ def test_modules_of_data_and_estimators_under_their_other_names():
     )
     decoder = importlib.import_module("runnel.contrib.slim.python.slim.data.data_decoder")
     assert issubclass(tf.contrib.slim.tfexample_decoder.TFExampleDecoder, decoder.DataDecoder)
+
+
+def test_a_package_shows_a_function_with_the_name_of_its_module():
+    """``from tensorflow.contrib.framework.python.ops import arg_scope`` is the function."""
+    where = "runnel.contrib.framework.python.ops"
+    module = importlib.import_module(f"{where}.arg_scope")
+    package = importlib.import_module(where)
+    assert package.arg_scope is module.arg_scope is tf.contrib.framework.arg_scope
+    assert package.add_arg_scope is tf.contrib.framework.add_arg_scope
+    assert package.variables.get_variables is tf.contrib.framework.get_variables
+    layers = importlib.import_module("runnel.contrib.layers.python.layers")
+    assert layers.layers.conv2d is layers.conv2d

@@ -91,6 +91,29 @@ class InnerModules(MetaPathFinder, Loader):
 
         module.__doc__ = f"TensorFlow's ``{inside}``, answered from public names."
         module.__dict__["__getattr__"] = find
+        for name in self._functions_named_like_modules(inside, namespaces):
+            # As in TensorFlow, whose packages import their modules and then the names in these.
+            import_module(f"{module.__name__}.{name}")
+            setattr(module, name, _callable(namespaces, name))
+
+    def _functions_named_like_modules(self, inside: str, namespaces: tuple[str, ...]) -> list[str]:
+        """The modules of a package whose names are those of functions that the package has, too."""
+        if not namespaces:
+            return []
+        start = f"{inside}."
+        inner = [name.removeprefix(start) for name in self._packages if name.startswith(start)]
+        return [n for n in inner if "." not in n and _callable(namespaces, n) is not None]
+
+
+def _callable(namespaces: tuple[str, ...], name: str) -> Any:
+    """What the first namespace with this name has under it, if that can be called."""
+    for where in namespaces:
+        try:
+            found = getattr(_namespace(where), name)
+        except (AttributeError, ModuleNotFoundError):
+            continue
+        return found if callable(found) else None
+    return None
 
 
 def _imported_module(name: str) -> str | None:
