@@ -277,3 +277,82 @@ def test_a_package_shows_a_function_with_the_name_of_its_module():
     assert package.variables.get_variables is tf.contrib.framework.get_variables
     layers = importlib.import_module("runnel.contrib.layers.python.layers")
     assert layers.layers.conv2d is layers.conv2d
+
+
+def test_programs_call_the_gradients_of_operations_by_name():
+    math_grad, nn_grad = inner("ops.math_grad"), inner("ops.nn_grad")
+    ops = inner("framework.ops")
+    array_grad = inner("ops.array_grad")
+    with tf.Graph().as_default() as graph, tf.Session() as sess:
+        x = tf.constant([-1.0, 2.0])
+        up = tf.constant([3.0, 5.0])
+        active, bent = tf.nn.relu(x), tf.tanh(x)
+        with graph.gradient_override_map({"Relu": "Identity"}):
+            passed = tf.nn.relu(x)
+        assert ops.get_gradient_function(active.op) is nn_grad._ReluGrad
+        assert ops.get_gradient_function(passed.op) is array_grad._IdGrad
+        assert ops._gradient_registry.lookup("Tanh") is math_grad._TanhGrad
+        assert ops.get_gradient_function(x.op) is None
+        found = sess.run([nn_grad._ReluGrad(active.op, up), math_grad._TanhGrad(bent.op, up)])
+    np.testing.assert_allclose(found[0], [0, 5])
+    np.testing.assert_allclose(found[1], [3, 5] * (1 - np.tanh([-1.0, 2.0]) ** 2), rtol=1e-5)
+    with pytest.raises(AttributeError, match="_NoSuchGrad"):
+        _ = nn_grad._NoSuchGrad
+
+
+def test_the_product_of_a_hessian_and_a_vector():
+    product = inner("ops.gradients_impl")._hessian_vector_product
+    rng = np.random.RandomState(0)
+    form = rng.randn(3, 3).astype("float32")
+    with tf.Graph().as_default(), tf.Session() as sess:
+        x = tf.constant(rng.randn(3, 1).astype("float32"))
+        vector = rng.randn(3, 1).astype("float32")
+        y = tf.reduce_sum(tf.matmul(x, tf.matmul(tf.constant(form), x), transpose_a=True))
+        (found,) = sess.run(product(y, [x], [vector]))
+    np.testing.assert_allclose(found, (form + form.T) @ vector, rtol=1e-5)
+    with pytest.raises(ValueError, match="same length"):
+        product(y, [x], [])
+
+
+def test_sizes_and_arguments_of_convolutions():
+    """The sizes are those of the operations."""
+    utils = inner("layers.utils")
+    for size in (7, 10):
+        for edge, stride, dilation in ((3, 1, 1), (3, 2, 1), (2, 3, 1), (3, 1, 2)):
+            for padding in ("same", "valid"):
+                wanted = utils.conv_output_length(size, edge, padding, stride, dilation)
+                with tf.Graph().as_default():
+                    x, window = tf.zeros([1, size, size, 1]), tf.zeros([edge, edge, 1, 1])
+                    strides = [1, stride, stride, 1]
+                    y = tf.nn.conv2d(
+                        x, window, strides, padding.upper(), dilations=[1, dilation, dilation, 1]
+                    )
+                    assert y.shape[1].value == wanted
+                    z = tf.layers.conv2d_transpose(x, 1, edge, stride, padding)
+                    assert z.shape[1].value == utils.deconv_output_length(
+                        size, edge, padding, stride
+                    )
+    assert utils.conv_input_length(5, 3, "valid", 2) == 11
+    assert utils.conv_output_length(None, 3, "same", 1) is None
+    assert utils.normalize_tuple(2, 3, "strides") == (2, 2, 2)
+    assert utils.convert_data_format("channels_first", 4) == "NCHW"
+    assert utils.normalize_data_format("Channels_Last") == "channels_last"
+    for wrong in (
+        lambda: utils.normalize_tuple((1, 2), 3, "strides"),
+        lambda: utils.normalize_padding("causal"),
+        lambda: utils.convert_data_format("channels_last", 7),
+    ):
+        with pytest.raises(ValueError):
+            wrong()
+
+
+def test_parts_of_slots_and_initializers():
+    slots, init_ops = inner("training.slot_creator"), inner("ops.init_ops")
+    variables = inner("ops.variables")
+    with tf.Graph().as_default():
+        weight = tf.get_variable("weight", [3, 3, 4, 5])
+        slot = slots.create_zeros_slot(weight, "momentum")
+        assert slot.op.name == "weight/momentum" and slot.shape == weight.shape
+        assert isinstance(weight, variables.RefVariable)
+    assert init_ops._compute_fans([3, 3, 4, 5]) == (36, 45)
+    assert isinstance(init_ops.VarianceScaling(), init_ops.Initializer)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.conversion import convert_to_tensor as internal_convert_to_tensor
+from runnel.graph.gradient_registry import gradient_function
 from runnel.graph.graph import get_default_graph
 from runnel.graph.indexed_slices import IndexedSlices
 from runnel.graph.operation import Operation, Tensor
@@ -25,6 +27,7 @@ __all__ = [
     "eager_mode",
     "executing_eagerly_outside_functions",
     "get_from_proto_function",
+    "get_gradient_function",
     "get_to_proto_function",
     "graph_mode",
     "in_eager_mode",
@@ -58,6 +61,25 @@ class EagerTensor:
 def is_dense_tensor_like(t: Any) -> bool:
     """True for tensors and variables."""
     return isinstance(t, Tensor | Variable)
+
+
+def get_gradient_function(op: Operation) -> Callable[..., Any] | None:
+    """The function that gives the gradient of an operation, as ``gradient_override_map`` says."""
+    if not op.inputs:
+        return None
+    return gradient_function(op.gradient_name or op.type)
+
+
+class _GradientRegistry:
+    """The gradients by types of operations."""
+
+    @staticmethod
+    def lookup(name: str) -> Callable[..., Any] | None:
+        """The function that gives the gradient of operations of a type."""
+        return gradient_function(name)
+
+
+_gradient_registry = _GradientRegistry()
 
 
 def strip_name_scope(name: str, export_scope: str | None) -> str:
