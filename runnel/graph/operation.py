@@ -209,6 +209,20 @@ class Operation:
     def _id(self) -> int:
         return self.id
 
+    # Programs that edit graphs read these.
+
+    @property
+    def _outputs(self) -> list[Tensor]:
+        return self.outputs
+
+    @property
+    def _inputs(self) -> list[Tensor]:
+        return list(self.inputs)
+
+    @property
+    def _control_inputs(self) -> list[Operation]:
+        return list(self.control_inputs)
+
     def values(self) -> tuple[Tensor, ...]:
         """The outputs, as a tuple."""
         return tuple(self.outputs)
@@ -272,6 +286,11 @@ class Operation:
         with self.graph._lock:
             fresh = [op for op in ops if op not in self.control_inputs]
             self.control_inputs = [*self.control_inputs, *fresh]
+            self.graph._mutated()
+
+    def _remove_all_control_inputs(self) -> None:
+        with self.graph._lock:
+            self.control_inputs = ()
             self.graph._mutated()
 
     def _update_input(self, index: int, tensor: Tensor) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 MODULES = (
     "cells",
     "distributions",
+    "edited_graphs",
     "functions",
     "keras",
     "keras_training",
