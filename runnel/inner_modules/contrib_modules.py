@@ -16,7 +16,7 @@ _INSIDE = {
     },
     "framework": {
         "python.framework": "checkpoint_utils tensor_util",
-        "python.ops": "arg_scope variables ops",
+        "python.ops": "arg_scope audio_ops variables ops",
     },
     "image": {"python.ops": "image_ops dense_image_warp distort_image_ops"},
     "resampler": {"python.ops": "resampler_ops"},
@@ -87,6 +87,7 @@ _INSIDE = {
 """For each package, the modules of its folders."""
 
 _ALSO = {
+    "contrib.framework": ("audio", "python.generated"),
     "contrib.layers": ("layers", "feature_column", "ops.strings.feature_crosses"),
     "contrib.distributions": ("contrib.distributions.bijectors",),
     "contrib.learn": (

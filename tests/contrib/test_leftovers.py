@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 
 import numpy as np
@@ -153,3 +154,12 @@ def test_scopes_and_signals_have_their_old_names_too():
         assert tf.identity(x).op.name.startswith("old_name")
     assert scope.startswith("old_name")
     assert tf.contrib.signal.stft is tf.signal.stft
+
+
+def test_spectrograms_of_audio_have_their_module():
+    audio = importlib.import_module("runnel.contrib.framework.python.ops.audio_ops")
+    tone = np.sin(np.arange(64, dtype=np.float32))[:, None]
+    spectrogram = audio.audio_spectrogram(tone, window_size=32, stride=16, magnitude_squared=True)
+    with tf.Session() as sess:
+        assert sess.run(audio.mfcc(spectrogram, 8000, dct_coefficient_count=5)).shape == (1, 3, 5)
+    assert callable(audio.decode_wav)

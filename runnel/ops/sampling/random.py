@@ -48,6 +48,8 @@ def dims_of_shape(shape: Tensor) -> Dims:
 
 def concrete_shape(shape: np.ndarray) -> tuple[int, ...]:
     """The value of a ``shape`` input as a tuple; a negative dimension is a ValueError."""
+    if shape.ndim != 1:
+        raise ValueError(f"shape must be a vector, not of shape {format_dims(shape.shape)}")
     wanted = tuple(shape.tolist())
     if min(wanted, default=0) < 0:
         raise ValueError(f"a dimension of shape is negative: {format_dims(wanted)}")

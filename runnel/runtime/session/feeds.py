@@ -41,6 +41,16 @@ def expand_feeds(graph: Graph, feed_dict: Mapping[Any, Any]) -> dict[Tensor, Any
     return expanded
 
 
+def fed_tensors(graph: Graph, key: Any) -> list[Tensor]:
+    """The tensors that a key of a ``feed_dict`` feeds, where its value is not known."""
+    conversion = conversion_of(key)
+    if isinstance(key, tuple) and conversion is None:
+        return [tensor for part in key for tensor in fed_tensors(graph, part)]
+    if conversion is not None and conversion[3] is not None:
+        return [_feedable(graph, tensor) for tensor in conversion[3](key)]
+    return [_feedable(graph, key)]
+
+
 def _matched(key: Any, value: Any) -> Iterator[tuple[Any, Any]]:
     """Each part of ``key``, which may be a nested tuple, with its part of ``value``."""
     if not isinstance(key, tuple) or conversion_of(key) is not None:

@@ -27,7 +27,8 @@ def register_session_run_conversion_functions(
     """Makes objects of ``tensor_type`` usable as fetches and feeds.
 
     ``fetch_function(obj)`` returns (a list of tensors, a function from their values to the
-    result); ``feed_function(obj, value)`` returns pairs of (tensor, value).
+    result); ``feed_function(obj, value)`` returns pairs of (tensor, value), and
+    ``feed_function_for_partial_run(obj)`` the tensors alone, for feeds whose values come later.
     """
     if any(tensor_type is known for known, *_ in _conversions):
         raise ValueError(f"{tensor_type} has already been registered.")
@@ -143,11 +144,13 @@ register_session_run_conversion_functions(
     IndexedSlices,
     lambda slices: (_components(slices), lambda values: IndexedSlicesValue(*values)),
     lambda slices, value: list(zip(_components(slices), value, strict=False)),
+    _components,
 )
 register_session_run_conversion_functions(
     SparseTensor,
     lambda sparse: (sparse_parts(sparse), lambda values: SparseTensorValue(*values)),
     lambda sparse, value: list(zip(sparse_parts(sparse), value, strict=True)),
+    sparse_parts,
 )
 register_session_run_conversion_functions(
     RaggedTensor,
@@ -155,4 +158,5 @@ register_session_run_conversion_functions(
     lambda ragged, value: list(
         zip(ragged_parts(ragged), [value.flat_values, *value.nested_row_splits], strict=True)
     ),
+    ragged_parts,
 )

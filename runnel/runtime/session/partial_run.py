@@ -17,7 +17,7 @@ import numpy as np
 from runnel.graph import errors
 from runnel.graph.operation import Operation, Tensor
 from runnel.passes.program.prune import prune
-from runnel.runtime.session.feeds import check_feed, expand_feeds
+from runnel.runtime.session.feeds import check_feed, expand_feeds, fed_tensors
 from runnel.runtime.session.fetches import expand_fetches
 from runnel.runtime.state.step_context import LOOK_SECONDS, now
 
@@ -37,7 +37,7 @@ class PartialRun:
         self._session = session
         graph = session.graph
         self._may_fetch = set(expand_fetches(graph, fetches)[0])
-        self._may_feed = {graph.as_graph_element(f, allow_operation=False) for f in feeds}
+        self._may_feed = {tensor for fed in feeds for tensor in fed_tensors(graph, fed)}
         self._fetched: set[Any] = set()
         self._known: dict[Tensor, Any] = {}
         self._done: set[Operation] = set()

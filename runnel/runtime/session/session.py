@@ -23,7 +23,7 @@ from runnel.runtime.devices.session_devices import SessionDevices
 from runnel.runtime.schedule.plan import StepPlan
 from runnel.runtime.session import settings
 from runnel.runtime.session.backend import LocalBackend, Plan, open_backend, reset_target
-from runnel.runtime.session.feeds import check_feed, expand_feeds
+from runnel.runtime.session.feeds import check_feed, expand_feeds, fed_tensors
 from runnel.runtime.session.fetches import Rebuild, expand_fetches
 from runnel.runtime.session.subgraphs import Subgraph, Subgraphs
 from runnel.runtime.state.at_exit import (
@@ -378,7 +378,7 @@ class BaseSession:
         from runnel.runtime.report.explain_step import explain_step
 
         self._require_open()
-        keys = [self._graph.as_graph_element(f, allow_operation=False) for f in feed_dict or ()]
+        keys = [key for fed in feed_dict or () for key in fed_tensors(self._graph, fed)]
         plan = self._prepare(fetches, dict.fromkeys(keys))[0].plan
         if isinstance(plan, StepPlan):
             return explain_step(plan, hlo)

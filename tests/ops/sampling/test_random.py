@@ -405,3 +405,12 @@ def test_an_op_of_ones_own_says_how_far_it_advances():
         thrown = draws([dice, pips], level)
         np.testing.assert_array_equal(np.concatenate([d for d, _ in thrown]), all_at_once)
         assert [p for _, p in thrown] == [d.sum() for d, _ in thrown]
+
+
+def test_a_shape_that_only_the_step_knows_is_a_vector():
+    shape = tf.placeholder(tf.int32)
+    with (
+        tf.Session() as sess,
+        pytest.raises(tf.errors.InvalidArgumentError, match=r"shape must be a vector, not .* \(\)"),
+    ):
+        sess.run(tf.random_uniform(shape), {shape: 3})

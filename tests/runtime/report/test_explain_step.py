@@ -195,3 +195,13 @@ def test_a_closed_session_explains_nothing():
     sess.close()
     with pytest.raises(RuntimeError, match="closed"):
         sess.explain(train, [x])
+
+
+def test_sparse_tensors_are_named_as_feeds():
+    sparse, scale = tf.sparse_placeholder(tf.float32, [2, 3]), tf.placeholder(tf.float32, [])
+    total = tf.sparse_reduce_sum(sparse * scale)
+    value = tf.SparseTensorValue([[0, 1], [1, 2]], [2.0, 3.0], [2, 3])
+    with tf.Session() as sess:
+        assert sess.run(total, {sparse: value, scale: 2.0}) == 10.0
+        assert sess.explain(total, [sparse, scale]).runs == 1
+        assert sess.explain(total, {(sparse, scale): None}).runs == 1

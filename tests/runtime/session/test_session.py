@@ -326,3 +326,12 @@ def test_fetches_and_feeds_of_registered_types():
         assert sess.run(w, {w: 3.0}) == ("wrapped", 3.0)
     with pytest.raises(ValueError, match="already"):
         tf.register_session_run_conversion_functions(Wrapped)
+
+
+def test_sparse_tensors_are_fed_in_parts():
+    sparse = tf.sparse_placeholder(tf.float32, [2, 3])
+    total = tf.sparse_reduce_sum(sparse)
+    value = tf.SparseTensorValue([[0, 1], [1, 2]], [2.0, 3.0], [2, 3])
+    with tf.Session() as sess:
+        handle = sess.partial_run_setup([total], [sparse])
+        assert sess.partial_run(handle, total, {sparse: value}) == 5.0
