@@ -11,6 +11,8 @@ from runnel.nn.rnn_cell.lstm import LSTMCell
 class LSTMBlockCell(LSTMCell):
     """An :class:`~runnel.nn.rnn_cell.LSTMCell` with this class's arguments."""
 
+    _gates_that_see = "ifo"
+
     def __init__(
         self,
         num_units: int,

@@ -24,7 +24,8 @@ class CoupledInputForgetGateLSTMCell(KnownSizes, RNNCell):
     Variables, in the scope ``coupled_input_forget_gate_lstm_cell``: ``W_0`` (and ``W_1``, ... with
     ``num_unit_shards``), ``B``, with ``use_peepholes`` ``W_F_diag`` and ``W_O_diag``, with
     ``num_proj`` ``W_P_0``, and with ``layer_norm`` ``gamma`` and ``beta`` in each of ``transform``,
-    ``forget``, ``output`` and ``state``. ``initializer`` is for the matrices and diagonals.
+    ``forget``, ``output`` and ``state``. As in TensorFlow 1.15, ``initializer`` is without effect:
+    the matrices and diagonals begin as the scope around the cell says.
     """
 
     def __init__(
@@ -47,7 +48,6 @@ class CoupledInputForgetGateLSTMCell(KnownSizes, RNNCell):
         super().__init__(_reuse=reuse)
         self._num_units = num_units
         self._use_peepholes = use_peepholes
-        self._initializer = initializer
         self._num_proj = num_proj
         self._proj_clip = proj_clip
         self._shards = num_unit_shards
@@ -73,10 +73,7 @@ class CoupledInputForgetGateLSTMCell(KnownSizes, RNNCell):
         j, f, o = self._maybe_normalized(transform=j, forget=f, output=o)
         f = f + self._forget_bias
         if self._use_peepholes:
-            see_c = [
-                get_variable(name, [units], dtype=dtype, initializer=self._initializer)
-                for name in ("W_F_diag", "W_O_diag")
-            ]
+            see_c = [get_variable(name, [units], dtype=dtype) for name in ("W_F_diag", "W_O_diag")]
             f = f + see_c[0] * c
         keep = sigmoid(f)
         new_c = keep * c + (1 - keep) * self._activation(j)
@@ -105,7 +102,6 @@ class CoupledInputForgetGateLSTMCell(KnownSizes, RNNCell):
             raise ValueError(f"Too many shards: shape={shape}, num_shards={count}")
         sizes = [rows // count + (i < rows % count) for i in range(count)]
         shards = [
-            get_variable(f"{name}_{i}", [size, width], dtype=dtype, initializer=self._initializer)
-            for i, size in enumerate(sizes)
+            get_variable(f"{name}_{i}", [size, width], dtype=dtype) for i, size in enumerate(sizes)
         ]
         return shards[0] if count == 1 else concat(shards, 0)

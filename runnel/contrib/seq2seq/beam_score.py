@@ -37,12 +37,13 @@ def scores_of(
     sequence_lengths: Tensor,
     length_penalty_weight: Any,
     coverage_penalty_weight: Any,
+    finished: Tensor,
     accumulated_attention_probs: Tensor | None = None,
 ) -> Tensor:
     """Scores of [batch, beam, vocabulary] continuations.
 
     ``accumulated_attention_probs`` are [batch, beam, places] sums of the weights so far: what a
-    hypothesis has not looked at counts against it.
+    hypothesis that was ``finished`` [batch, beam] has not looked at counts against it.
     """
     dtype = log_probs.dtype.base_dtype
     penalty = length_penalty(sequence_lengths, length_penalty_weight, dtype)
@@ -55,7 +56,7 @@ def scores_of(
     # hypothesis impossible, as it does in TensorFlow 1.15.
     seen = accumulated_attention_probs
     counted = where(greater(seen, 0.0), minimum(seen, 1.0), ones_like(seen))
-    coverage = reduce_sum(log(counted), 2)
+    coverage = reduce_sum(log(counted), 2) * cast(finished, dtype)
     return scores + expand_dims(coverage, 2) * weight
 
 

@@ -46,6 +46,7 @@ def beam_search_step(
         _lengths_of_continuations(beam_state, end_token, vocabulary),
         length_penalty_weight,
         coverage_penalty_weight,
+        finished,
         accumulated,
     )
     best_scores, best = top_k(reshape(scores, [batch_size, -1]), beam_width)

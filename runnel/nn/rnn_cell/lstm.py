@@ -118,6 +118,9 @@ class LSTMCell(LayerRNNCell):
     ``initializer`` is for the matrices and the diagonals. The scope is ``lstm_cell``.
     """
 
+    _gates_that_see = "fio"
+    """The gates with diagonals, in the order in which these are made: seeds depend on it."""
+
     def __init__(
         self,
         num_units: int,
@@ -172,10 +175,14 @@ class LSTMCell(LayerRNNCell):
         )
         self._bias = self.add_weight("bias", shape=[4 * units], initializer=Zeros(dtype=self.dtype))
         if self._use_peepholes:
-            self._w_f_diag, self._w_i_diag, self._w_o_diag = (
-                self.add_weight(f"w_{gate}_diag", shape=[units], initializer=self._initializer)
-                for gate in "fio"
-            )
+            diagonals = {
+                gate: self.add_weight(
+                    f"w_{gate}_diag", shape=[units], initializer=self._initializer
+                )
+                for gate in self._gates_that_see
+            }
+            self._w_f_diag, self._w_i_diag = diagonals["f"], diagonals["i"]
+            self._w_o_diag = diagonals["o"]
         if self._num_proj is not None:
             self._proj_kernel = self.add_weight(
                 "projection/kernel",

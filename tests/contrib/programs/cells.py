@@ -1,5 +1,7 @@
 """The cells and fused networks of ``tf.contrib.rnn``, along a sequence, with gradients."""
 
+import numpy as np
+
 from tests.contrib.programs.frame import values
 
 LENGTHS = [3, 1]
@@ -65,6 +67,21 @@ def nas_with_projection(tf, run):
 
 def coupled(tf, run):
     return _along(tf, run, tf.contrib.rnn.CoupledInputForgetGateLSTMCell(5))
+
+
+def coupled_with_an_initializer(tf, run):
+    cell = tf.contrib.rnn.CoupledInputForgetGateLSTMCell(
+        5, use_peepholes=True, initializer=tf.constant_initializer(0.25), num_proj=3
+    )
+    with tf.variable_scope("begun", initializer=tf.constant_initializer(0.5)):
+        return _along(tf, run, cell)
+
+
+def block_cell_with_peepholes(tf, run):
+    found = _along(tf, run, tf.contrib.rnn.LSTMBlockCell(5, use_peephole=True))
+    # Seeds of a graph depend on the order in which variables are made.
+    names = " ".join(variable.op.name for variable in tf.trainable_variables())
+    return found + [np.frombuffer(names.encode(), np.uint8)]
 
 
 def coupled_with_everything(tf, run):

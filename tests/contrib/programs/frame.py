@@ -16,16 +16,7 @@ import numpy as np
 # ruff: noqa: UP006, UP035
 
 MODULES = (
-    "cells",
-    "distributions",
-    "edited_graphs",
-    "functions",
-    "keras",
-    "keras_training",
-    "lists",
-    "metrics",
-    "networks",
-    "optimizers",
+MODULES = ("beams", "cells", "distributions", "edited_graphs", "functions", "keras", "keras_training", "lists", "metrics", "networks", "optimizers")
 )
 
 

@@ -239,25 +239,28 @@ def test_attention_its_history_and_coverage():
             np.testing.assert_allclose(log_probs[b, k], log_p, rtol=1e-3, atol=1e-4)
             np.testing.assert_allclose(total[b, k], summed, rtol=1e-3, atol=1e-4)
             penalty = 0.2 * np.log(np.minimum(total[b, k, : lengths[b]], 1)).sum()
+            if counts[b, k] == limit:  # only what had ended counts, as in TensorFlow
+                penalty = 0.0
             np.testing.assert_allclose(scores[b, k], log_probs[b, k] + penalty, rtol=1e-4)
 
 
 def test_penalties():
-    """Wu et al. (2016), equation 14."""
+    """Wu et al. (2016), equation 14; who has not ended may still look at the rest."""
     lengths = np.array([[[1, 4]]])
     log_probs = np.array([[[-2.0, -3.0]]], np.float32)
-    accumulated = np.array([[[0.5, 2.0]]], np.float32)
-    factor, score = run_both(
-        [
-            length_penalty(lengths, 0.8),
-            scores_of(
-                tf.constant(log_probs), tf.constant(lengths), 0.8, 0.3, tf.constant(accumulated)
-            ),
-        ]
+    accumulated = tf.constant([[[0.5, 2.0]]])
+
+    def scores(finished):
+        weights = 0.8, 0.3, tf.constant([[finished]])
+        return scores_of(tf.constant(log_probs), tf.constant(lengths), *weights, accumulated)
+
+    factor, ended, going_on = run_both(
+        [length_penalty(lengths, 0.8), scores(finished=True), scores(finished=False)]
     )
     expected = ((5.0 + lengths) / 6.0) ** 0.8
     np.testing.assert_allclose(factor, expected, rtol=1e-5)
-    np.testing.assert_allclose(score, log_probs / expected + 0.3 * np.log(0.5), rtol=1e-5)
+    np.testing.assert_allclose(ended, log_probs / expected + 0.3 * np.log(0.5), rtol=1e-5)
+    np.testing.assert_allclose(going_on, log_probs / expected, rtol=1e-5)
     with pytest.raises(ValueError, match="penalty_weight should be a scalar"):
         length_penalty(lengths, [0.8])
 
