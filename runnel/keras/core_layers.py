@@ -64,6 +64,11 @@ class BatchNormalization(of_graphs.BatchNormalization, Layer):
     def call(self, inputs: Any, training: Any = None, **kwargs: Any) -> Any:
         return super().call(inputs, training=resolved(training), **kwargs)
 
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make another layer like this one."""
+        config = super().get_config()
+        return {**config, "axis": list(self._axes)} if self.built else config
+
 
 class LayerNormalization(Layer):
     """Gives each example the mean ``beta`` and the deviation ``gamma``, along ``axis``."""

@@ -215,7 +215,7 @@ class Layer(GraphLayer):
                 f"{type(self).__name__} takes arguments of its own: define get_config, which adds "
                 "them to what super().get_config() returns"
             )
-        config.update(described(arguments_of(self)))
+        config.update(described(arguments_of(self), self))
         return config
 
     @classmethod

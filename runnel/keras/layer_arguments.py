@@ -16,15 +16,27 @@ from runnel.keras.custom_objects import serialize_keras_object
 
 _UNUSUAL = ("renorm", "virtual_batch_size", "adjustment", "fused")
 """Arguments that stand in a configuration only where a program gave them."""
+_SIZES = ("kernel_size", "strides", "dilation_rate", "pool_size", "size")
 
 
-def described(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Arguments as values of JSON: objects become dicts of their class and arguments."""
-    return {
+def described(arguments: dict[str, Any], layer: Any = None) -> dict[str, Any]:
+    """Arguments as values of JSON: objects become dicts of their class and arguments.
+
+    Of a size that is given as one number, ``layer`` knows what it means for each dimension.
+    """
+    usual = not any(arguments.get(name) for name in _UNUSUAL)
+    found = {
         name: _described(name, value)
         for name, value in arguments.items()
-        if not (name.startswith(_UNUSUAL) and not value)
+        if not (usual and name.startswith(_UNUSUAL))
     }
+    for name in _SIZES:
+        own = getattr(layer, name, None)
+        if name in found and isinstance(own, tuple):
+            found[name] = list(own)
+    if found.get("data_format", "") is None:
+        found["data_format"] = "channels_last"
+    return found
 
 
 def _described(name: str, value: Any) -> Any:

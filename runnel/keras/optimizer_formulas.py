@@ -210,6 +210,11 @@ class Adagrad(_Adaptive):
         super().__init__(name, learning_rate, epsilon, {}, kwargs)
         self._initial_accumulator_value = initial_accumulator_value
 
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        """The optimizer of a configuration, whose accumulator begins with 0 unless it says so."""
+        return super().from_config({"initial_accumulator_value": 0.0, **config}, custom_objects)
+
     def _slot_specs(self) -> list[SlotSpec]:
         return [("accumulator", self._name, Constant(self._initial_accumulator_value))]
 

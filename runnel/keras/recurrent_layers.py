@@ -118,9 +118,9 @@ class _GatedCell(_Cell):
         activation: Any = "tanh",
         recurrent_activation: Any = "hard_sigmoid",
         use_bias: bool = True,
+        implementation: int = 1,
         **kwargs: Any,
     ) -> None:
-        kwargs.pop("implementation", None)
         super().__init__(units, activation, use_bias, **kwargs)
         self.recurrent_activation = activations.get(recurrent_activation)
 
@@ -242,6 +242,7 @@ class RNN(Layer):
         stateful: bool = False,
         unroll: bool = False,
         time_major: bool = False,
+        activity_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
         if stateful:
@@ -249,7 +250,8 @@ class RNN(Layer):
                 "Recurrent layers keep no state between steps; pass it as initial_state and "
                 "return it with return_state=True"
             )
-        super().__init__(**kwargs)
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self.stateful, self.unroll = stateful, unroll
         self.cell = StackedRNNCells(cell) if isinstance(cell, list | tuple) else cell
         self.return_sequences, self.return_state = return_sequences, return_state
         self.go_backwards, self.time_major = go_backwards, time_major

@@ -90,7 +90,7 @@ class Bidirectional(Wrapper):
             raise ValueError(f"merge_mode must be concat, sum, mul, ave or None: {merge_mode!r}")
         if layer._batch_input_shape is not None:
             kwargs.setdefault("batch_input_shape", layer._batch_input_shape)
-        super().__init__(layer, weights=weights, **kwargs)
+        Layer.__init__(self, weights=weights, **kwargs)
         self.merge_mode = merge_mode
         self.forward_layer, self.backward_layer = layer, backward_layer or _backwards(layer)
         for one in (self.forward_layer, self.backward_layer):
@@ -101,6 +101,11 @@ class Bidirectional(Wrapper):
             "config": layer.get_config(),
         }
         layer._rename(f"forward_{layer.name}")
+
+    @property
+    def layer(self) -> Any:
+        """The layer that goes forward."""
+        return self.forward_layer
 
     def __call__(self, inputs: Any, initial_state: Any = None, *args: Any, **kwargs: Any) -> Any:
         if initial_state is not None:

@@ -16,7 +16,18 @@ import numpy as np
 # ruff: noqa: UP006, UP035
 
 MODULES = (
-MODULES = ("beams", "cells", "distributions", "edited_graphs", "functions", "keras", "keras_training", "lists", "metrics", "networks", "optimizers")
+    "beams",
+    "cells",
+    "distributions",
+    "edited_graphs",
+    "functions",
+    "keras",
+    "keras_around",
+    "keras_training",
+    "lists",
+    "metrics",
+    "networks",
+    "optimizers",
 )
 
 
