@@ -330,7 +330,9 @@ def test_parts_multiply_as_their_session_says(cluster, monkeypatch, of_session, 
     with tf.Session(cluster["worker0"].target, config=config) as sess:
         sess.run(there)
         [part] = cluster["ps0"].host.sessions[sess._backend.number].parts.values()
-        assert part.plan()._tensor_float_32 is (of_process if of_session is None else of_session)
+        assert part.plan()._options.tensor_float_32 is (
+            of_process if of_session is None else of_session
+        )
 
 
 _thread_op = tf.register_op("NameOfThread", outputs="name: string", stateful=True, host=True)

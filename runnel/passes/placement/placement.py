@@ -245,7 +245,7 @@ class Placer:
             raise mistakes.no_kernel(lacking, admitted, wish, group.members, self._soft)
         group.free = able
         group.chosen = able[0]
-        group.reason = softened or self._why(group, wish, admitted, able)
+        group.reason = softened or self._why(wish, admitted, able)
         home = next(
             (
                 home
@@ -284,12 +284,9 @@ class Placer:
                     return op
         return group.members[0]
 
+    @staticmethod
     def _why(
-        self,
-        group: ColocationGroup,
-        wish: str,
-        admitted: tuple[LogicalDevice, ...],
-        able: tuple[LogicalDevice, ...],
+        wish: str, admitted: tuple[LogicalDevice, ...], able: tuple[LogicalDevice, ...]
     ) -> str:
         if wish:
             said = f"asked for {wish}"

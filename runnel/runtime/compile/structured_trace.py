@@ -193,16 +193,13 @@ class StructuredTrace:
         from jax import lax
 
         predicate, *parameters = inputs
-        codes = self.call.inside
+        codes, programs, outer = self.call.inside, found.programs, self.owner.checks
         if np.shape(predicate):
             raise NotCompilable("a predicate that is not a scalar")
         if is_known(predicate):
-            code = codes[0] if predicate else codes[1]
-            values = iter(self.run_program(code, parameters, state, self.owner.checks))
-            program = found.when_true if predicate else found.when_false
-            return [None if v is None else next(values) for v in program.fetches]
-        outer = self.owner.checks
-        programs = (found.when_true, found.when_false)
+            side = 0 if predicate else 1
+            values = iter(self.run_program(codes[side], parameters, state, outer))
+            return [None if v is None else next(values) for v in programs[side].fetches]
         gives: list[list[bool]] = [[], []]
         nodes: dict[Node, None] = {}
 

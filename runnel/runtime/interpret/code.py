@@ -217,8 +217,11 @@ class _Lowering:
             args.append(stream)
             out.append(drawn)
             self.code.streams.append((node.op, stream, drawn))
-        result: int | tuple[int, ...] = out[0] if len(out) == 1 else tuple(out)
-        self.code.instructions.append(Instruction(call, tuple(args), result, node))
+        self._emit(call, args, out, node)
+
+    def _emit(self, call: Any, args: list[int], outs: list[int], node: Node) -> None:
+        out = outs[0] if len(outs) == 1 else tuple(outs)
+        self.code.instructions.append(Instruction(call, tuple(args), out, node))
 
     def _lower_structured(self, node: Node) -> None:
         """A loop or conditional takes the state that it touches, and gives what it writes."""
@@ -253,8 +256,7 @@ class _Lowering:
             code.watch = self._pinned_slot()
         if self.tier != COMPILED:
             args.insert(0, code.watch)
-        result: int | tuple[int, ...] = out[0] if len(out) == 1 else tuple(out)
-        code.instructions.append(Instruction(call, tuple(args), result, node))
+        self._emit(call, args, out, node)
 
     def _lower_inside(self, call: TracedCall, node: Node) -> None:
         """The codes of the programs inside; a loop's condition also gives its counters' limits."""

@@ -73,7 +73,7 @@ class LockstepCode:
     def __init__(self, code: Code, device: str) -> None:
         self._code = code
         streams = {stream: (op, drawn) for op, stream, drawn in code.streams}
-        self._steps = [_step(one, streams, code, device) for one in code.instructions]
+        self._steps = [_step(one, streams, device) for one in code.instructions]
 
     def run(
         self,
@@ -101,13 +101,12 @@ class LockstepCode:
 def _step(
     instruction: Instruction,
     streams: dict[int, tuple[Operation, int]],
-    code: Code,
     device: str,
 ) -> _RowCall | _PartedCall:
     node = instruction.node
     if structure_of(node) is not None:
         if _can_part(node):
-            return _PartedCall(instruction, code, device)
+            return _PartedCall(instruction, device)
         return _RowCall(instruction, streams)
     return _OperationCall(instruction, streams, device)
 
@@ -204,7 +203,7 @@ def _can_part(node: Node) -> bool:
 class _PartedCall:
     """A conditional: rows part, and are joined again behind it."""
 
-    def __init__(self, instruction: Instruction, code: Code, device: str) -> None:
+    def __init__(self, instruction: Instruction, device: str) -> None:
         _, args, _, self.node = instruction
         structure = structure_of(self.node)
         assert isinstance(structure, Conditional)
