@@ -192,7 +192,7 @@ class _Partitioning:
         """A node that no user has made, put at the end of its part, or of ``after``."""
         name = next(n for i in count() if (n := f"{at.name}/_{i}") not in self._names)
         self._names.add(name)
-        outputs = tuple([self._program.new_value(info) for info in infos])
+        outputs = tuple([self._program.new_value(info.dtype, info.dims) for info in infos])
         node = Node(at.op, get_op_def(kind), inputs, outputs, control, attrs)
         part = self._part(at.part)
         (part.program.nodes if after is None else after).append(node)
@@ -333,7 +333,7 @@ class _Partitioning:
             start = self._dummy(origin, self._iteration(frame.parent, at))
             attrs = {**frame.enters[0].attrs, **_T, "is_constant": False}
             [entered] = self._make(origin, "Enter", (start,), [_DUMMY], attrs).outputs
-            inputs = entered, self._program.new_value(_DUMMY)
+            inputs = entered, self._program.new_value(_DUMMY.dtype, ())
             infos = _DUMMY, ValueInfo(dtypes.int32, ())
             merge = self._make(origin, "Merge", inputs, infos, {**_T, "N": 2})
             self._merges[frame, at.part] = merge

@@ -115,16 +115,16 @@ class Program:
     fetches: tuple[Any, ...]
     infos: list[ValueInfo] = field(default_factory=list)
 
-    def new_value(self, info: ValueInfo) -> int:
+    def new_value(self, dtype: DType, dims: Dims, optional: bool = False) -> int:
         """The number of a new value."""
-        self.infos.append(info)
+        self.infos.append(ValueInfo(dtype, dims, optional))
         return len(self.infos) - 1
 
     def constant(self, op: Operation, array: np.ndarray) -> Node:
         """A node with a new value, ``array``, which nobody may change any more."""
         array.flags.writeable = False
         dtype = as_dtype(array.dtype)
-        value = self.new_value(ValueInfo(dtype, array.shape))
+        value = self.new_value(dtype, array.shape)
         return made("Const", op, (), (value,), {"value": array, "dtype": dtype})
 
     def producers(self) -> dict[int, Node]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Operation
-from runnel.passes.program.program import Node, Program, ValueInfo, made
+from runnel.passes.program.program import Node, Program, made
 from runnel.passes.program.state_access import variable_name
 
 
@@ -129,7 +129,7 @@ class _Reads:
         if key not in self._reads:
             info = self._program.infos[handle]
             dtype = info.dtype.base_dtype
-            read = self._program.new_value(ValueInfo(dtype, info.dims))
+            read = self._program.new_value(dtype, info.dims)
             self._nodes.append(made("Identity", node.op, (handle,), (read,), {"T": dtype}))
             self._reads[key] = read
         return self._reads[key]

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from runnel.graph import dtypes
-from runnel.graph.shapes import Dims
-from runnel.passes.program.program import Node, Program, ValueInfo, made
+from runnel.passes.program.program import Node, Program, made
 
 
 def merge_products(program: Program) -> Program:
@@ -32,6 +31,7 @@ class _Merging:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._infos = program.infos
+        self._new_value = program.new_value
         self._uses = Counter(v for node in program.nodes for v in node.inputs)
         self._uses.update(v for v in program.fetches if v is not None)
         self._awaited = {c for node in program.nodes for c in node.control}
@@ -152,6 +152,3 @@ class _Merging:
     def _constant(self, node: Node, array: np.ndarray) -> int:
         self._nodes.append(self._program.constant(node.op, array))
         return self._nodes[-1].outputs[0]
-
-    def _new_value(self, dtype: Any, dims: Dims) -> int:
-        return self._program.new_value(ValueInfo(dtype, dims))

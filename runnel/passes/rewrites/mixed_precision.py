@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from runnel.graph import dtypes
 from runnel.graph.dtypes import DType
-from runnel.passes.program.program import Node, Program, ValueInfo, made
+from runnel.passes.program.program import Node, Program, made
 from runnel.passes.program.variable_reads import is_variable_read
 from runnel.passes.structure.structured import Loop, add_invariants, map_programs, structure_of
 
@@ -278,7 +278,7 @@ class _Rewriting:
         self._cast(self._low_of[value], value, user)
 
     def _new_value(self, like: int, dtype: DType) -> int:
-        return self._program.new_value(ValueInfo(dtype, self._program.infos[like].dims))
+        return self._program.new_value(dtype, self._program.infos[like].dims)
 
     def _cast(self, source: int, target: int, user: Node, control: tuple[Node, ...] = ()) -> None:
         infos = self._program.infos

@@ -18,7 +18,7 @@ import numpy as np
 
 from runnel.graph import dtypes
 from runnel.graph.shapes import TensorShape
-from runnel.passes.program.program import Node, Program, ValueInfo, made
+from runnel.passes.program.program import Node, Program, made
 from runnel.passes.structure.structured import Loop, add_invariants, structure_of
 
 
@@ -43,6 +43,7 @@ class _Products:
         self._node = node
         self._loop = loop
         self._infos = program.infos
+        self._value = program.new_value
         self._before: list[Node] = []
         self._given: list[int] = []
         """New invariants, by the number that they have outside and inside."""
@@ -204,9 +205,6 @@ class _Products:
         return handle, filled
 
     # Building -------------------------------------------------------------------------------
-
-    def _value(self, dtype: Any, dims: Any) -> int:
-        return self._program.new_value(ValueInfo(dtype, dims))
 
     def _rows(self, w: int, start: int, size: int) -> int:
         """Some rows of the weights, outside the loop."""

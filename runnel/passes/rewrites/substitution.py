@@ -18,7 +18,7 @@ from runnel.graph.dtypes import resource
 from runnel.graph.registry import get_op_def
 from runnel.graph.shapes import Dims, is_fully_defined
 from runnel.ops.control_flow import ENTERS, EXITS, MERGES, NEXT_ITERATIONS, SWITCHES
-from runnel.passes.program.program import Node, Program, Replacements, ValueInfo
+from runnel.passes.program.program import Node, Program, Replacements
 from runnel.passes.program.variable_reads import is_variable_read
 
 Rule = Callable[["Rewriter", Node], "int | None"]
@@ -152,7 +152,7 @@ class Rewriter:
             if argument.type_attr is not None:
                 complete[argument.type_attr] = self.infos[value].dtype.base_dtype
         (dtype,) = output_types(op_def, complete)
-        value = self._program.new_value(ValueInfo(dtype, dims))
+        value = self._program.new_value(dtype, dims)
         current = self._current
         control = tuple(dict.fromkeys([*current.control, *self._looked_at]))
         self._append(Node(current.op, op_def, inputs, (value,), control, complete))

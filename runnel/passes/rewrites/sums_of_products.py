@@ -18,8 +18,8 @@ from dataclasses import replace
 from typing import Any
 
 from runnel.graph import dtypes
-from runnel.graph.shapes import Dims, TensorShape
-from runnel.passes.program.program import Node, Program, Replacements, ValueInfo, made
+from runnel.graph.shapes import TensorShape
+from runnel.passes.program.program import Node, Program, Replacements, made
 from runnel.passes.rewrites.dead_code import without
 from runnel.passes.structure.counters import counters_of
 from runnel.passes.structure.structured import (
@@ -58,6 +58,7 @@ class _Sums:
 
     def __init__(self, program: Program, node: Node, loop: Loop) -> None:
         self._program = program
+        self._value = program.new_value
         self._node = node
         self._loop = loop
         self._before: list[Node] = []
@@ -171,9 +172,6 @@ class _Sums:
 
     def _make(self, kind: str, inputs: tuple[int, ...], outputs: Any, attrs: Any) -> Node:
         return made(kind, self._node.op, inputs, outputs, attrs)
-
-    def _value(self, dtype: Any, dims: Dims) -> int:
-        return self._program.new_value(ValueInfo(dtype, dims))
 
     def _keep(self, value: int) -> tuple[int, int]:
         """The array in which the body keeps ``value`` of every iteration."""

@@ -300,7 +300,7 @@ class _RegionBuilder:
 
     def _new(self, info: ValueInfo) -> int:
         # Numbered across the step: other programs must not use the number for something else.
-        number = self._raising.program.new_value(info)
+        number = self._raising.program.new_value(info.dtype, info.dims, info.optional)
         self._infos.extend(self._raising.program.infos[len(self._infos) :])
         return number
 

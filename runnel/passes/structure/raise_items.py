@@ -120,7 +120,7 @@ class Raising:
         if not given.is_ref_dtype or passed.is_ref_dtype:
             return None
         dtype = given.base_dtype
-        read = self.program.new_value(ValueInfo(dtype, self.program.infos[value].dims))
+        read = self.program.new_value(dtype, self.program.infos[value].dims)
         return made("Identity", node.op, (value,), (read,), {"T": dtype})
 
     # Programs -------------------------------------------------------------------------------

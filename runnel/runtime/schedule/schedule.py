@@ -95,7 +95,8 @@ class Schedule:
                     if isinstance(unit, BlockingUnit):
                         unit.kept.append(value)
                 continue  # it is there
-            number = received[value, device] = program.new_value(program.infos[value])
+            info = program.infos[value]
+            number = received[value, device] = program.new_value(info.dtype, info.dims)
             as_array = any(unit.takes_array(value) for unit in units)
             sender = next((source for source in sources if source is not None), host)
             transfer = Transfer(value, number, device, names[value], sender, not as_array)
