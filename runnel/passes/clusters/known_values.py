@@ -113,8 +113,8 @@ class KnownValues:
             and not op_def.allows_uninitialized
             and not self._has_host_types(node, state)
         )
-        if compilable and not self._known.issuperset(self._static_values(node)):
-            compilable = False
+        if compilable and op_def.static_inputs:
+            compilable = self._known.issuperset(self._static_values(node))
         if not compilable:
             self.leave(node)
         elif op_def.known_from_shapes or (
@@ -245,7 +245,10 @@ class KnownValues:
         """The values that must be known to build a compiled segment of ``nodes``."""
         needed: set[int] = set()
         for node in nodes:
-            needed.update(self._needs.get(node) or self._static_values(node))
+            if node.op_def.static_inputs:
+                needed.update(self._static_values(node))
+            elif node in self._needs:
+                needed |= self._needs[node]
         if needed:
             for node in reversed(nodes):
                 if needed.isdisjoint(node.outputs) or node.op_def.known_from_shapes:
