@@ -49,3 +49,12 @@ def test_shape_and_name():
     assert y.op.name == "LRN"
     with pytest.raises(ValueError, match="rank 4"):
         tf.nn.lrn([[1.0]])
+
+
+@pytest.mark.parametrize("strange", [np.inf, np.nan, 1e30])
+def test_a_channel_without_a_finite_square_leaves_those_far_away_alone(strange):
+    x = np.ones((1, 1, 1, 9), np.float32)
+    x[..., 0] = strange
+    y = run_both(tf.nn.lrn(tf.constant(x), 2, 1.0, 1.0, 0.5))
+    expected = reference(np.ones((1, 1, 1, 9)), 2, 1.0, 1.0, 0.5)
+    np.testing.assert_allclose(y[..., 5:], expected[..., 5:], rtol=1e-6)

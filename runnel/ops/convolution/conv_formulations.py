@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -233,9 +234,33 @@ def _input_gradient_by_phases(
 def depthwise_forward(xp: Namespace, x: Array, filter: Array, window: SlidingWindow) -> Array:
     """The depthwise convolution of ``x``."""
     channels, multiplier = filter.shape[-2:]
+    if xp is np:
+        return _depthwise_rows(x, filter, window)
     weights = filter.reshape(-1, channels, multiplier)
     total = sum(tap[..., None] * weight for tap, weight in zip(window.taps(xp, x), weights))
     return total.reshape(x.shape[0], *window.output_sizes, channels * multiplier)
+
+
+def _depthwise_rows(x: np.ndarray, filter: np.ndarray, window: SlidingWindow) -> np.ndarray:
+    """The same with NumPy: its loops are as long as a row of the output, not as the multiplier."""
+    channels, multiplier = filter.shape[-2:]
+    repeated = np.repeat(x, multiplier, axis=-1) if multiplier > 1 else x
+    rows = _along_rows(filter, window)
+    total: Any = np.zeros((x.shape[0], *window.output_sizes, channels * multiplier), x.dtype)
+    product = np.empty_like(total)
+    for tap, row in zip(window.taps(np, repeated), rows):
+        np.multiply(tap, row, out=product)
+        total += product
+    return total
+
+
+def _along_rows(filter: np.ndarray, window: SlidingWindow) -> np.ndarray:
+    """For each tap the weights of all channels, as often as a row of the output has elements.
+
+    Equal strides let NumPy treat a row and its channels as one dimension.
+    """
+    weights = filter.reshape(-1, 1, filter.shape[-2] * filter.shape[-1])
+    return np.tile(weights, (1, window.output_sizes[-1], 1))
 
 
 def depthwise_filter_gradient(
@@ -244,15 +269,18 @@ def depthwise_filter_gradient(
     """The gradient of a depthwise filter."""
     channels, stops = x.shape[-1], window.stop_count
     shape = (*window.window, channels, multiplier)
-    split = dy.reshape(dy.shape[0], stops, channels, multiplier)
     if xp is np:
-        parts = [
-            np.einsum("bsc,bscm->cm", tap.reshape(tap.shape[0], stops, channels), split)
-            for tap in window.taps(np, x)
-        ]
-        return np.stack(parts).reshape(shape)
+        repeated = np.repeat(x, multiplier, axis=-1) if multiplier > 1 else x
+        width = channels * multiplier
+        row = window.output_sizes[-1] * width
+        gradient = np.empty((window.tap_count, width), dy.dtype)
+        for part, tap in zip(gradient, window.taps(np, repeated)):
+            products = (tap * dy).reshape(-1, row).sum(0)  # long rows are added up in vectors
+            products.reshape(-1, width).sum(0, out=part)
+        return gradient.reshape(shape)
     from jax import lax
 
+    split = dy.reshape(dy.shape[0], stops, channels, multiplier)
     padded = window.pad(xp, x)
 
     # XLA reduces over leading axes element by element; adding up whole examples is vectorised and
@@ -276,6 +304,13 @@ def depthwise_input_gradient(
 ) -> Array:
     """The gradient of a depthwise convolution's input."""
     channels, multiplier = filter.shape[-2:]
+    if xp is np:
+        product = np.empty_like(dy)
+        products = (np.multiply(dy, row, out=product) for row in _along_rows(filter, window))
+        if multiplier > 1:
+            apart = (*dy.shape[:-1], channels, multiplier)
+            products = (np.add.reduce(p.reshape(apart), axis=-1) for p in products)
+        return window.fold(np, products)
     split = dy.reshape(*dy.shape[:-1], channels, multiplier)
     weights = filter.reshape(-1, channels, multiplier)
     # One term for each multiple: a sum over a short last axis would not be vectorised.

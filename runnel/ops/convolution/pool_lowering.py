@@ -25,6 +25,8 @@ from typing import Any
 
 import numpy as np
 
+from runnel.ops.choice import choose
+from runnel.ops.combined_rows import combined_natively
 from runnel.ops.convolution.sliding_window import (
     Array,
     Namespace,
@@ -130,8 +132,7 @@ def max_pool_grad(
         return from_channels_last(xp, dx, data_format)
     index = first_maximum(xp, x, window)
     if xp is np:
-        zero = np.zeros((), dy.dtype)
-        dx = window.fold(np, (np.where(index == t, dy, zero) for t in range(window.tap_count)))
+        dx = _put_at_index(index, dy, window)
     else:
         dx = _select_by_index(xp, index, dy, window)
     return from_channels_last(xp, dx, data_format)
@@ -260,6 +261,10 @@ def _slice_axis(xp: Namespace, x: Array, axis: int, start: int, limit: int, step
 def first_maximum(xp: Namespace, x: Array, window: SlidingWindow) -> Array:
     """For each window, the number of the tap that holds its first largest element."""
     taps = window.taps(xp, x, _lowest(x.dtype))
+    if xp is np:
+        index = _first_of_numbers(taps, window)
+        if index is not None:
+            return index
     dtype = np.int8 if len(taps) <= 127 else np.int32
     best = taps[0]
     # A window of nothing but the lowest value must not choose a tap that lies in the padding.
@@ -269,6 +274,41 @@ def first_maximum(xp: Namespace, x: Array, window: SlidingWindow) -> Array:
         best = xp.where(larger, tap, best)
         index = xp.where(larger, dtype(number), index)
     return index
+
+
+def _first_of_numbers(taps: list[np.ndarray], window: SlidingWindow) -> np.ndarray | None:
+    """What `first_maximum` gives, without a branch for each element; None where there are NaNs."""
+    if len(taps) > 127:
+        return None
+    best = taps[0].copy()
+    index = np.empty(best.shape, np.int8)
+    index[...] = _first_inside(window)
+    for number, tap in enumerate(taps[1:], 1):
+        larger = (tap > best).view(np.int8)
+        larger *= np.int8(number)
+        np.maximum(index, larger, out=index)  # numbers ascend, so a larger element's is the largest
+        np.maximum(best, tap, out=best)
+    has_nan = best.dtype.kind not in "iu" and np.isnan(best).any()  # it stays, as a maximum
+    return None if has_nan else index
+
+
+def _put_at_index(index: np.ndarray, dy: np.ndarray, window: SlidingWindow) -> np.ndarray:
+    """``dy``, added up at the taps that ``index`` names."""
+    sizes = [n + sum(pads) for n, pads in zip(window.input_sizes, window.padding)]
+    shape = (dy.shape[0], *sizes, dy.shape[-1])
+    dx = np.zeros(shape, dy.dtype)
+    steps = np.cumprod([1, *shape[:0:-1]])[::-1]
+    taps = np.array([np.dot(offset, steps[1:-1]) for offset in window.offsets()])
+    places = taps.take(index)
+    for axis, size in enumerate(dy.shape):
+        stride = window.strides[axis - 1] if 0 < axis < dy.ndim - 1 else 1
+        start = np.arange(size) * (stride * steps[axis])
+        places += start.reshape([-1 if d == axis else 1 for d in range(dy.ndim)])
+    if not combined_natively(np.add, dx.reshape(-1), places.reshape(-1), dy.reshape(-1)):
+        zero = np.zeros((), dy.dtype)
+        return window.fold(np, (choose(np, index == t, dy, zero) for t in range(window.tap_count)))
+    inside = (slice(low, low + n) for (low, _), n in zip(window.padding, window.input_sizes))
+    return dx[(slice(None), *inside)]
 
 
 def _global_first_maximum(
@@ -348,6 +388,15 @@ def _spread_axis(xp: Namespace, dy: Array, axis: int, window: SlidingWindow) -> 
         shape = (*dy.shape[:at], seen, *dy.shape[at + 1 :])
         amounts[axis] = (0, size - seen)
         return pad(xp, xp.broadcast_to(dy, shape), amounts)
+    if xp is np:
+        spread = np.zeros(
+            (*dy.shape[:at], size + sum(window.padding[axis]), *dy.shape[at + 1 :]), dy.dtype
+        )
+        span = (count - 1) * s + 1
+        for offset in range(k):
+            stops = _slice_axis(np, spread, at, offset, offset + span, s)
+            stops += dy
+        return _slice_axis(np, spread, at, low, low + size)
     reach, cells = -(-k // s), window.cells[axis]
     amounts[axis] = (reach - 1, cells - count)
     padded = pad(xp, dy, amounts)

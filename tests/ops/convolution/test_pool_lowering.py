@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runnel.native.input_library import VARIABLE
 from runnel.ops.convolution import pool_lowering as lowering
 
 
@@ -266,3 +267,21 @@ def test_gradients_of_another_shape_are_explained():
         lowering.max_pool_grad(np, x, x, np.zeros((1, 3, 2, 1), np.float32), **attributes)
     with pytest.raises(ValueError, match=r"sizes \[3, 2\], but pooling an input of \[1, 4, 4, 1\]"):
         lowering.avg_pool_grad(np, x.shape, np.zeros((1, 3, 2, 1), np.float32), **attributes)
+
+
+@pytest.mark.parametrize("native", ["0", "1"])
+@pytest.mark.parametrize("case", [Case(padding="VALID"), Case(strides=(1, 1), padding="VALID")])
+def test_numbers_and_nans_interpreted(monkeypatch, case, native):
+    """Native code or NumPy puts the gradient where a loop finds the first largest element."""
+    monkeypatch.setenv(VARIABLE, native)
+    x, dy, _ = case.operands()
+    for share in (0, 0.3):
+        x[np.random.default_rng(1).random(x.shape) < share] = np.nan
+        expected = np.zeros_like(x)
+        for at, seen in case.windows():
+            first = seen[0]
+            for place in seen[1:]:
+                first = place if x[place] > x[first] else first
+            expected[first] += dy[at]
+        found = lowering.max_pool_grad(np, x, dy, dy, **case.attributes)
+        np.testing.assert_array_equal(found, expected)
