@@ -79,8 +79,21 @@ def _part_of(xp: Any, matrix: Any, band: Band, padding: Any) -> Any:
     return result[..., 0, :] if band.low == band.high else result
 
 
+def _set_diagonal(matrix: Any, band: Band, diagonal: np.ndarray) -> np.ndarray:
+    """The same of one diagonal: its elements are equally far apart."""
+    out = np.empty((*diagonal.shape[:-1], band.rows, band.columns), diagonal.dtype)
+    out[...] = matrix
+    start = max(band.low, 0) - min(band.low, 0) * band.columns
+    flat = out.reshape(*diagonal.shape[:-1], band.rows * band.columns)
+    stop = start + diagonal.shape[-1] * (band.columns + 1)
+    flat[..., start : stop : band.columns + 1] = diagonal
+    return out
+
+
 def _set_band(xp: Any, matrix: Any, band: Band, diagonals: Any) -> Any:
     """``matrix`` (or a value to broadcast) with a band replaced by the rows of ``diagonals``."""
+    if xp is np and band.low == band.high:
+        return _set_diagonal(matrix, band, diagonals)
     if band.low == band.high:
         diagonals = diagonals[..., None, :]
     diagonals = xp.asarray(diagonals)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,25 @@ def _(xp, indices, depth, on_value, off_value, *, axis):
     if size < 0:
         raise InvalidArgumentError(None, None, f"depth must not be negative, but is {size}")
     at = _place(axis, indices.ndim)
+    if xp is np:
+        return _filled(indices, size, on_value, off_value, at)
     classes = np.arange(size).reshape([-1 if d == at else 1 for d in range(indices.ndim + 1)])
     # In 64 bits: an index of few bits may not reach the depth.
     hot = xp.expand_dims(indices, at).astype(np.int64) == classes
     return xp.where(hot, on_value, off_value)
+
+
+def _filled(indices: np.ndarray, size: int, on: Any, off: Any, at: int) -> np.ndarray:
+    """``off`` everywhere, then ``on`` at the indices that are in range."""
+    out = np.full((*indices.shape[:at], size, *indices.shape[at:]), off, np.asarray(on).dtype)
+    inner = math.prod(indices.shape[at:])
+    classes = indices.reshape(-1, inner).astype(np.int64) if out.size else np.zeros((0, 1), int)
+    places = (np.arange(len(classes)) * (size * inner))[:, None] + np.arange(classes.shape[1])
+    places += classes * inner
+    if classes.size and (classes.min() < 0 or classes.max() >= size):
+        places = places[(classes >= 0) & (classes < size)]
+    out.reshape(-1)[places] = on
+    return out
 
 
 def one_hot(

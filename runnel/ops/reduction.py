@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -80,9 +81,33 @@ def _sum(xp: Any, x: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
     if not axes:
         return x
     if xp is np and x.dtype.char in "fd":
+        if x.ndim > 1 and x.shape[-1] < _SHORT and x.size >= _MANY:
+            x, axes, keep_dims = _in_long_rows(x, axes, keep_dims)
         return x.sum(axes, None, None, keep_dims)
     wide = widen(x)
     return narrow(xp.sum(wide, axis=axes, keepdims=keep_dims, dtype=wide.dtype), x.dtype)
+
+
+_SHORT, _MANY = 64, 4096
+_LONG = 512
+"""Elements of a row that NumPy adds to another at full speed."""
+
+
+def _in_long_rows(
+    x: np.ndarray, axes: tuple[int, ...], keep_dims: bool
+) -> tuple[np.ndarray, tuple[int, ...], bool]:
+    """What to sum instead of ``x``, over which axes: where only short rows stay, NumPy is slow.
+
+    Equal numbers of rows, one behind the other, are rows of their own; their sum comes first.
+    """
+    stay = x.shape[-1]
+    count = x.size // stay
+    together = math.gcd(count, 1 << (_LONG // max(stay, 1)).bit_length())
+    if axes != tuple(range(x.ndim - 1)) or not x.flags.c_contiguous or together < 4:
+        return x, axes, keep_dims
+    part = x.reshape(-1, together * stay).sum(0)
+    shape = (*(1,) * (x.ndim - 2), together, stay) if keep_dims else (together, stay)
+    return part.reshape(shape), (len(shape) - 2,), keep_dims
 
 
 def _mean(xp: Any, x: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
@@ -98,7 +123,7 @@ def _mean(xp: Any, x: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
         # Integers are divided as in C: towards zero.
         return xp.floor_divide(total - xp.fmod(total, divisor), divisor).astype(x.dtype)
     wide = widen(x)
-    total = xp.sum(wide, axis=axes, keepdims=keep_dims, dtype=wide.dtype)
+    total = _sum(xp, wide, axes, keep_dims)
     return narrow(total / np.array(count, wide.dtype), x.dtype)
 
 

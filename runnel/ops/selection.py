@@ -94,8 +94,15 @@ def _(condition):
 
 @where_op.kernel
 def _(xp, condition):
-    places = np.stack(np.nonzero(np.atleast_1d(condition)), axis=1)
-    return places.astype(np.int64)[:, : condition.ndim]  # a scalar's place has no coordinates
+    flat = np.flatnonzero(condition)
+    places = np.empty((flat.size, condition.ndim), np.int64)
+    for axis in range(condition.ndim - 1, 0, -1):
+        above = flat // condition.shape[axis]
+        places[:, axis] = flat - above * condition.shape[axis]
+        flat = above
+    if condition.ndim:  # a scalar's place has no coordinates
+        places[:, 0] = flat
+    return places
 
 
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:

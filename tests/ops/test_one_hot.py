@@ -40,3 +40,12 @@ def test_types() -> None:
 def test_depth_from_data() -> None:
     depth = tf.placeholder(tf.int32, [])
     assert run_both(tf.one_hot([1], depth), {depth: 3}).tolist() == [[0, 1, 0]]
+
+
+@pytest.mark.parametrize("axis", [-1, 0, 1, 2])
+@pytest.mark.parametrize("shape", [(2, 3), (0, 3), (2, 0), (1, 1)])
+def test_every_axis(axis, shape) -> None:
+    i = np.random.default_rng(0).integers(-2, 6, shape)
+    got = run_both(tf.one_hot(i, 4, 2.5, -1.0, axis=axis))
+    expected = np.where(i[..., None] == np.arange(4), 2.5, -1.0)
+    np.testing.assert_array_equal(got, np.moveaxis(expected, -1, axis))

@@ -51,3 +51,10 @@ def test_no_gradient_leaks_from_the_branch_not_taken() -> None:
     x = tf.placeholder(tf.float32, [2])
     y = tf.where(x > 0, tf.sqrt(tf.maximum(x, 1e-3)), tf.zeros_like(x))
     assert np.isfinite(run_both(tf.gradients(y, x)[0], {x: [-1.0, 4.0]})).all()
+
+
+@pytest.mark.parametrize("shape", [(0,), (7,), (3, 0, 2), (5, 4), (3, 4, 5), (2, 1, 3, 2)])
+@pytest.mark.parametrize("dtype", [bool, np.float32, np.int8, np.complex64])
+def test_places_of_every_rank(shape, dtype) -> None:
+    a = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
+    np.testing.assert_array_equal(run_both(tf.where(tf.constant(a))), np.argwhere(a))

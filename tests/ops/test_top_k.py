@@ -118,3 +118,24 @@ def test_a_nan_is_less_than_any_number(dtype):
     wide = x.astype(np.float64)
     np.testing.assert_array_equal(up.astype(np.float64), np.sort(wide))  # NumPy has NaNs last
     np.testing.assert_array_equal(down.astype(np.float64), -np.sort(-wide))
+
+
+@pytest.mark.parametrize("k", [1, 5, 8, 9, 20, 40])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64, np.uint8])
+@pytest.mark.parametrize("different", [3, 10**4])
+def test_few_of_long_rows(dtype, k, different):
+    """Found one by one, or at once: equal ones by their index, NaNs and infinities in place."""
+    rng = np.random.default_rng(k)
+    x = rng.integers(-different, different, (4, 3, 160)).astype(dtype)
+    x[0, 0] = 7
+    x[0, 1] = np.iinfo(dtype).min if np.dtype(dtype).kind != "f" else -np.inf
+    x[0, 1, 100] = 3
+    top = tf.nn.top_k(tf.constant(x), k)
+    values, indices = run_both([top.values, top.indices])
+    np.testing.assert_array_equal(indices, largest(x, k))
+    np.testing.assert_array_equal(values, np.take_along_axis(x, largest(x, k), -1))
+    if np.dtype(dtype).kind == "f":
+        x[:, 2, ::2] = np.nan
+        x[:, 1, ::3] = np.inf
+        found = run_both(tf.nn.top_k(tf.constant(x), k)[1])
+        np.testing.assert_array_equal(found, largest(np.nan_to_num(x, nan=-np.inf), k))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,23 +126,32 @@ def _(boxes, scores, per_class, total, iou, least, *, pad_per_class):
 # Computing ------------------------------------------------------------------------------------
 
 
-def overlap(boxes: np.ndarray, one: int, others: list[int]) -> np.ndarray:
-    """The intersection over the union of a box with each of ``others``.
+Similarity = Callable[[Any, Any], np.ndarray]
+"""How alike boxes are, given the indices of the one and of the others, which broadcast."""
 
-    >>> overlap(np.array([[0, 0, 2, 2], [0, 1, 2, 3.0]], np.float32), 0, [1]).tolist()
+
+def overlaps(boxes: np.ndarray) -> Similarity:
+    """The intersections over the unions of boxes.
+
+    >>> overlaps(np.array([[0, 0, 2, 2], [0, 1, 2, 3.0]], np.float32))(0, [1]).tolist()
     [0.3333333432674408]
     """
     low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
-    sides = high - low
-    areas = sides[:, 0] * sides[:, 1]
-    shared = np.minimum(high[one], high[others]) - np.maximum(low[one], low[others])
-    both = np.maximum(shared, 0).prod(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = both / (areas[one] + areas[others] - both)
-    return np.where((areas[one] <= 0) | (areas[others] <= 0), 0, ratio).astype(np.float32)
+    (top, left), (bottom, right) = low.T.copy(), high.T.copy()
+    areas = (bottom - top) * (right - left)
+    some_are_flat = bool((areas <= 0).any())
 
+    def similarity(one: Any, others: Any) -> np.ndarray:
+        height = np.minimum(bottom[one], bottom[others]) - np.maximum(top[one], top[others])
+        width = np.minimum(right[one], right[others]) - np.maximum(left[one], left[others])
+        both = np.maximum(height, 0) * np.maximum(width, 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = both / (areas[one] + areas[others] - both)
+        if some_are_flat:
+            ratio[(areas[one] <= 0) | (areas[others] <= 0)] = 0
+        return ratio
 
-Similarity = Callable[[int, list[int]], np.ndarray]
+    return similarity
 
 
 def select(
@@ -159,6 +167,8 @@ def select(
     ``sigma`` above 0 lowers the scores of boxes that overlap instead of dropping them
     (Bodla et al., "Soft-NMS", 2017).
     """
+    if sigma <= 0:
+        return _select_apart(scores, limit, similarity, threshold, least)
     waiting = [(-score, i, 0) for i, score in enumerate(scores.tolist()) if score > least]
     heapq.heapify(waiting)
     chosen: list[int] = []
@@ -169,20 +179,47 @@ def select(
         others = chosen[compared:]
         if others:
             alike = similarity(index, others)
-            if sigma > 0:
-                for likeness in alike[::-1].tolist():
-                    score *= math.exp(-0.5 / sigma * likeness * likeness)
-                    if score <= least:
-                        break
-                score = float(scores.dtype.type(score))
-            elif (alike > threshold).any():
-                continue
+            for likeness in alike[::-1].tolist():
+                score *= math.exp(-0.5 / sigma * likeness * likeness)
+                if score <= least:
+                    break
+            score = float(scores.dtype.type(score))
         if score == original:
             chosen.append(index)
             kept.append(score)
         elif score > least:
             heapq.heappush(waiting, (-score, index, len(chosen)))
     return chosen, kept
+
+
+_BLOCK = 64
+
+
+def _select_apart(
+    scores: np.ndarray, limit: int, similarity: Similarity, threshold: float, least: float
+) -> tuple[list[int], list[float]]:
+    """The same where boxes are dropped: block by block, best first.
+
+    A block is compared at once with the boxes chosen before and within itself; then a number's bits
+    say which boxes of the block are too much like one of it.
+    """
+    ordered = np.flatnonzero(scores > least)
+    ordered = ordered[np.argsort(-scores[ordered].astype(np.float64), kind="stable")]
+    chosen: list[int] = []
+    for start in range(0, ordered.size, _BLOCK):
+        if len(chosen) >= limit:
+            break
+        block = ordered[start : start + _BLOCK]
+        if chosen:
+            block = block[~(similarity(block[:, None], np.array(chosen)) > threshold).any(axis=1)]
+        alike = similarity(block[:, None], block) > threshold
+        rows = np.packbits(alike, axis=1, bitorder="little")
+        taken = 0
+        for i, (index, row) in enumerate(zip(block.tolist(), rows)):
+            if len(chosen) < limit and not int.from_bytes(row.tobytes(), "little") & taken:
+                taken |= 1 << i
+                chosen.append(index)
+    return chosen, scores[chosen].tolist()
 
 
 def _require(boxes: Any, scores: Any, limit: Any, iou: float) -> int:
@@ -205,9 +242,7 @@ def _chosen(
 ) -> tuple[list[int], list[float], int]:
     count = _require(boxes, scores, limit, float(iou))
     wide = boxes.astype(np.float32)
-    chosen, kept = select(
-        scores, count, lambda i, rest: overlap(wide, i, rest), float(iou), float(least), sigma
-    )
+    chosen, kept = select(scores, count, overlaps(wide), float(iou), float(least), sigma)
     return chosen, kept, count
 
 
@@ -332,7 +367,7 @@ def _(
         found = []
         for c in range(classes):
             own = boxes[b, :, c if boxes.shape[2] > 1 else 0]
-            chosen, kept = select(scores[b, :, c], each, partial(overlap, own), threshold, least)
+            chosen, kept = select(scores[b, :, c], each, overlaps(own), threshold, least)
             found += [(-score, c, own[i]) for i, score in zip(chosen, kept, strict=True)]
         found.sort(key=lambda item: item[0])
         found = found[:size]

@@ -29,19 +29,33 @@ def _(hi, hv, hypothesis_shape, ti, tv, truth_shape):
 def distance(a: list[Any], b: list[Any]) -> int:
     """Levenshtein's distance: insertions, deletions and replacements.
 
+    A column of the table of distances is two numbers, whose bits say where it grows and where it
+    falls, so each element of ``a`` takes a few operations (Hyyrö, "A bit-vector algorithm for
+    computing Levenshtein and Damerau edit distances", 2003).
+
     >>> distance(list("kitten"), list("sitting"))
     3
     """
-    if len(a) < len(b):
-        a, b = b, a
-    previous = list(range(len(b) + 1))
-    for i, x in enumerate(a, 1):
-        current = [i]
-        for j, y in enumerate(b, 1):
-            changed = previous[j - 1] + (x != y)
-            current.append(min(changed, previous[j] + 1, current[j - 1] + 1))
-        previous = current
-    return previous[-1]
+    if not a or not b:
+        return len(a) + len(b)
+    places: dict[Any, int] = {}
+    for i, x in enumerate(b):
+        places[x] = places.get(x, 0) | 1 << i
+    every, last = (1 << len(b)) - 1, 1 << len(b) - 1
+    grows, falls, changes = every, 0, len(b)
+    for x in a:
+        same = places.get(x, 0)
+        diagonal = (((same & grows) + grows) ^ grows) | same | falls
+        right_grows = falls | (every & ~(diagonal | grows))
+        right_falls = diagonal & grows
+        if right_grows & last:
+            changes += 1
+        elif right_falls & last:
+            changes -= 1
+        right_grows = right_grows << 1 | 1
+        grows = (right_falls << 1 | ~(diagonal | right_grows)) & every
+        falls = right_grows & diagonal & every
+    return changes
 
 
 def _sequences(indices: np.ndarray, values: np.ndarray) -> dict[tuple[int, ...], list[Any]]:
