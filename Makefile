@@ -129,6 +129,7 @@ bench: $(MEASURING) ## Measure side by side with TensorFlow, JAX and PyTorch (in
 	$(PEER_VENV)/bin/python -m benchmarks.first_steps $(FIRST_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.placement $(PLACEMENT_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.many_variables $(VARIABLES_FLAGS) || status=$$?; \
+	$(PEER_VENV)/bin/python -m benchmarks.kernels $(KERNEL_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.repeated_structure $(REPEATED_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.embeddings $(EMBEDDING_FLAGS) || status=$$?; \
 	$(PEER_VENV)/bin/python -m benchmarks.input $(INPUT_FLAGS) || status=$$?; \
