@@ -1,9 +1,9 @@
 """The library that reads input: records out of files, features out of examples, images resized.
 
-It draws the random bits of interpreted steps and combines their rows, too. The package carries it
-where there was a C++ compiler when it was built; elsewhere it is compiled when the first record or
-example is read, which takes a second or two, once for a user and a version. Without a compiler, or
-with ``RUNNEL_NATIVE_INPUT=0``, the same is done in Python.
+It reads CSV and hashes strings, too, and for interpreted steps it draws random bits and combines
+rows. The package carries it where there was a C++ compiler when it was built; elsewhere it is
+compiled when the first record or example is read, which takes a second or two, once for a user and
+a version. Without a compiler, or with ``RUNNEL_NATIVE_INPUT=0``, the same is done in Python.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ _SIGNATURES = {
     "runnel_resize_bilinear": (None, "annnnnaaanaaanna"),
     "runnel_philox": (None, "bana"),
     "runnel_combine_rows": (None, "ttaaaannnnaa"),
+    "runnel_read_numbers": (ctypes.c_int64, "banna"),
+    "runnel_read_csv": (ctypes.c_int64, "bannnbnannaa"),
+    "runnel_hash_strings": (None, "bannba"),
 }
 """What each function gives and takes: bytes, a number, the address of an array, a tag."""
 _KINDS = {"b": ctypes.c_char_p, "n": ctypes.c_int64, "a": ctypes.c_void_p, "t": ctypes.c_uint8}

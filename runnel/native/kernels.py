@@ -20,6 +20,8 @@ INPUT_SOURCES = [
     for name in (
         "record_scan.cpp",
         "example_parse.cpp",
+        "text_values.cpp",
+        "string_hashes.cpp",
         "bilinear_resize.cpp",
         "philox.cpp",
         "row_reduction.cpp",

@@ -12,7 +12,9 @@ from runnel.graph.dtypes import DType
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Tensor
 from runnel.graph.registry import register_op
-from runnel.ops.parsing.numerals import number_of, numbers_of
+from runnel.native.input_library import carried_library
+from runnel.ops.parsing.csv_native import NativeLines
+from runnel.ops.parsing.numerals import FEWEST, number_of, numbers_of
 
 decode_csv_op = register_op(
     "DecodeCSV",
@@ -166,12 +168,27 @@ def decoded_columns(
 ) -> list[np.ndarray]:
     """The values of each column of ``lines``, or of the ``chosen`` ones."""
     count = len(types)
+    library = carried_library() if len(lines) >= FEWEST and len(delimiter) == 1 else None
+    if library is not None:
+        read = NativeLines(library, lines, types, delimiter, quotes, missing, chosen)
+        if read.are_right:
+            return [
+                _native_column(read, np.asarray(defaults[i]), types[i], i, missing)
+                for i in range(count)
+            ]
     columns = _plain_columns(lines, count, delimiter, quotes, chosen)
     if columns is None:
         columns = _general_columns(lines, count, delimiter, quotes, chosen)
     return [
         _column(columns[i], np.asarray(defaults[i]), types[i], i, missing) for i in range(count)
     ]
+
+
+def _native_column(
+    lines: NativeLines, default: np.ndarray, dtype: DType, number: int, missing: bytes
+) -> np.ndarray:
+    found = lines.values(number, default)
+    return _column(lines.texts(number), default, dtype, number, missing) if found is None else found
 
 
 def _plain_columns(

@@ -9,6 +9,13 @@ from typing import Any
 import numpy as np
 
 from runnel.graph.dtypes import DType
+from runnel.native.input_library import address, carried_library
+from runnel.native.joined_strings import joined_strings
+
+NATIVE_STRING, NATIVE_REAL, NATIVE_INTEGER = 1, 2, 3
+"""How native code calls kinds of values."""
+FEWEST = 8
+"""Of fewer texts Python is done before native code has their addresses."""
 
 # The texts come with the data: where no number can be, there must be one way only to see that.
 _INTEGER = re.compile(rb"\s*([+-]?)(\d+)\s*")
@@ -20,19 +27,34 @@ _FLOAT = re.compile(
 
 def numbers_of(texts: Sequence[bytes], dtype: DType) -> np.ndarray | None:
     """The numbers that all of ``texts`` are; None where :func:`number_of` has to look at each."""
+    library = carried_library() if len(texts) >= FEWEST else None
+    if library is not None:
+        content, ends = joined_strings(texts)
+        count = len(texts)
+        words = np.empty(count, np.int64 if dtype.is_integer else np.float64)
+        kind = NATIVE_INTEGER if dtype.is_integer else NATIVE_REAL
+        if (
+            library.runnel_read_numbers(content, address(ends), count, kind, address(words))
+            == count
+        ):
+            return of_type(words, dtype)
     # Python reads what the expressions above do, and an underscore between digits.
     if b"_" in b"".join(texts):
         return None
     try:
         if dtype.is_integer:
-            values = np.array(list(map(int, texts)), np.int64)
-            low, high = dtype.limits
-            if texts and not low <= values.min() <= values.max() <= high:
-                return None
-        else:
-            values = np.array(list(map(float, texts)), np.float64)
+            return of_type(np.array(list(map(int, texts)), np.int64), dtype)
+        return of_type(np.array(list(map(float, texts)), np.float64), dtype)
     except (ValueError, OverflowError):
         return None
+
+
+def of_type(values: np.ndarray, dtype: DType) -> np.ndarray | None:
+    """``values``, of the widest type of their kind, in another; None for one that is too large."""
+    if dtype.is_integer and values.size:
+        low, high = dtype.limits
+        if not low <= values.min() <= values.max() <= high:
+            return None
     with np.errstate(over="ignore"):
         return values.astype(dtype.np_dtype)
 

@@ -23,9 +23,11 @@ for _op in (bucket_op, fast_op, strong_op):
     _op.shape(unchanged)
 
 
-def _buckets(texts: Any, function: Callable[[np.ndarray], Words], count: int) -> np.ndarray:
+def _buckets(
+    texts: Any, function: Callable[..., Words], count: int, key: tuple[int, int] | None = None
+) -> np.ndarray:
     array = np.asarray(texts, object)
-    found = hashed(array.reshape(-1).tolist(), function) % np.uint64(count)
+    found = hashed(array.reshape(-1).tolist(), function, key) % np.uint64(count)
     return found.astype(np.int64).reshape(array.shape)
 
 
@@ -41,7 +43,7 @@ def _(xp, texts, *, num_buckets):
 
 @strong_op.kernel
 def _(xp, texts, *, num_buckets, key):
-    return _buckets(texts, lambda rows: sip_hash(rows, (key[0], key[1])), num_buckets)
+    return _buckets(texts, sip_hash, num_buckets, (key[0], key[1]))
 
 
 def string_to_hash_bucket(

@@ -1,7 +1,8 @@
 """TensorFlow's hashes of strings: FarmHash's fingerprint, SipHash, and its old Hash64.
 
-Strings of the same length are hashed together: the formulas are over arrays of 64-bit words that
-wrap around, one element for each string.
+Native code hashes strings where the package carries it. Elsewhere those of the same length are
+hashed together: the formulas are over arrays of 64-bit words that wrap around, one element for each
+string.
 """
 
 from __future__ import annotations
@@ -11,14 +12,35 @@ from typing import Any
 
 import numpy as np
 
+from runnel.native.input_library import address, carried_library
+from runnel.native.joined_strings import joined_strings
+
 U64 = np.uint64
 _K0, _K1, _K2 = U64(0xC3A5C85C97CB3127), U64(0xB492B66FBE98F273), U64(0x9AE16A3B2F90404F)
 
 Words = Any  # an array of uint64, or one
 
 
-def hashed(texts: list[bytes], function: Callable[[np.ndarray], Words]) -> np.ndarray:
-    """``function`` of the bytes of strings of one length (a row each), put together."""
+def hashed(
+    texts: list[bytes], function: Callable[..., Words], key: tuple[int, int] | None = None
+) -> np.ndarray:
+    """The hash of each string by ``function`` of this file, under a key if that takes one."""
+    library = carried_library()
+    if library is None or not texts:
+        return hashed_by_length(texts, function, key)
+    content, ends = joined_strings(texts)
+    out = np.empty(len(texts), U64)
+    words = np.array([part % 2**64 for part in key or (0, 0)], U64)
+    library.runnel_hash_strings(
+        *(content, address(ends), len(texts), _KINDS[function], words.tobytes(), address(out))
+    )
+    return out
+
+
+def hashed_by_length(
+    texts: list[bytes], function: Callable[..., Words], key: tuple[int, int] | None = None
+) -> np.ndarray:
+    """The same without native code: ``function`` of the bytes of strings of one length."""
     out = np.empty(len(texts), U64)
     by_length: dict[int, list[int]] = {}
     for place, text in enumerate(texts):
@@ -27,7 +49,7 @@ def hashed(texts: list[bytes], function: Callable[[np.ndarray], Words]) -> np.nd
         for length, places in by_length.items():
             content = b"".join([texts[place] for place in places])
             rows = np.frombuffer(content, np.uint8).reshape(len(places), length)
-            out[places] = function(rows)
+            out[places] = function(rows) if key is None else function(rows, key)
     return out
 
 
@@ -230,3 +252,7 @@ def old_hash64(rows: np.ndarray) -> Words:
         value = (value ^ _word(last, 0)) * factor
     value = (value ^ (value >> U64(47))) * factor
     return value ^ (value >> U64(47))
+
+
+_KINDS: dict[Any, int] = {fingerprint64: 0, sip_hash: 1, old_hash64: 2}
+"""How native code calls them."""
