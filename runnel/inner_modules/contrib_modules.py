@@ -24,7 +24,7 @@ _INSIDE = {
     "layers": {
         "python.layers": (
             "embedding_ops feature_column feature_column_ops initializers layers normalization "
-            "optimizers regularizers summaries utils"
+            "optimizers regularizers rev_block_lib summaries utils"
         ),
         "python.ops": "sparse_feature_cross_op",
     },

@@ -26,6 +26,7 @@ from runnel.contrib.layers.convolutions import (
     separable_conv2d,
     separable_convolution2d,
 )
+from runnel.contrib.layers.divisive_normalization import GDN, gdn
 from runnel.contrib.layers.embeddings import (
     embed_sequence,
     embedding_lookup_unique,
@@ -67,6 +68,12 @@ from runnel.contrib.layers.initializers import (
     xavier_initializer,
     xavier_initializer_conv2d,
 )
+from runnel.contrib.layers.maps_of_features import (
+    images_to_sequence,
+    maxout,
+    sequence_to_images,
+    spatial_softmax,
+)
 from runnel.contrib.layers.normalization import (
     batch_norm,
     group_norm,
@@ -92,6 +99,12 @@ from runnel.contrib.layers.regularizers import (
     l2_regularizer,
     sum_regularizer,
 )
+from runnel.contrib.layers.reversible import (
+    RevBlock,
+    recompute_grad,
+    rev_block,
+    scale_gradient,
+)
 from runnel.contrib.layers.summaries import (
     summarize_activation,
     summarize_activations,
@@ -104,9 +117,11 @@ from runnel.ops.sparse.embedding import safe_embedding_lookup_sparse
 from runnel.ops.strings.feature_crosses import HASH_KEY as SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY
 
 __all__ = [
-    "SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY",
+    "GDN",
     "OPTIMIZER_CLS_NAMES",
     "OPTIMIZER_SUMMARIES",
+    "RevBlock",
+    "SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY",
     "apply_regularization",
     "avg_pool2d",
     "avg_pool3d",
@@ -136,7 +151,9 @@ __all__ = [
     "embedding_lookup_unique",
     "flatten",
     "fully_connected",
+    "gdn",
     "group_norm",
+    "images_to_sequence",
     "infer_real_valued_columns",
     "input_from_feature_columns",
     "instance_norm",
@@ -149,24 +166,30 @@ __all__ = [
     "make_place_holder_tensors_for_base_features",
     "max_pool2d",
     "max_pool3d",
+    "maxout",
     "one_hot_column",
     "one_hot_encoding",
     "optimize_loss",
     "parse_feature_columns_from_examples",
     "pool",
     "real_valued_column",
+    "recompute_grad",
     "relu",
     "relu6",
     "repeat",
+    "rev_block",
     "safe_embedding_lookup_sparse",
+    "scale_gradient",
     "separable_conv2d",
     "separable_convolution2d",
+    "sequence_to_images",
     "shared_embedding_columns",
     "softmax",
     "sparse_column_with_hash_bucket",
     "sparse_column_with_integerized_feature",
     "sparse_column_with_keys",
     "sparse_column_with_vocabulary_file",
+    "spatial_softmax",
     "stack",
     "sum_regularizer",
     "summarize_activation",

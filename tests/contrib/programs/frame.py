@@ -20,6 +20,7 @@ MODULES = (
     "cells",
     "distributions",
     "edited_graphs",
+    "feature_maps",
     "functions",
     "keras",
     "keras_around",
