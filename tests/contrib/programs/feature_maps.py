@@ -109,3 +109,12 @@ def reversible_without_training(tf, run):
         first, second, lambda z: z * 2.0, lambda z: _dense("g")(tf, z), is_training=False
     )
     return _with_gradients(tf, run, y, x)
+
+
+def dense_image_warp(tf, run):
+    image = tf.constant(values(1, 2, 5, 4, 3))
+    # Also beyond the edges, and on pixels.
+    flow = tf.concat([tf.constant(3.0 * values(2, 1, 5, 4, 2)), tf.ones([1, 5, 4, 2])], 0)
+    warped = tf.contrib.image.dense_image_warp(image, flow)
+    loss = tf.reduce_sum(warped**2)
+    return run([warped] + tf.gradients(loss, [image, flow]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from runnel.contrib.image.dense_warp import dense_image_warp
 from runnel.graph.conversion import convert_to_tensor
 from runnel.graph.dtypes import float32, int32
 from runnel.graph.operation import Tensor
@@ -21,6 +22,7 @@ __all__ = [
     "angles_to_projective_transforms",
     "bipartite_match",
     "compose_transforms",
+    "dense_image_warp",
     "flat_transforms_to_matrices",
     "matrices_to_flat_transforms",
     "rotate",
