@@ -44,6 +44,7 @@ NAMESPACES = [
     "contrib.losses",
     "contrib.losses.metric_learning",
     "contrib.metrics",
+    "contrib.nn",
     "contrib.opt",
     "contrib.predictor",
     "contrib.resampler",

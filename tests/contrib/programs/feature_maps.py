@@ -118,3 +118,26 @@ def dense_image_warp(tf, run):
     warped = tf.contrib.image.dense_image_warp(image, flow)
     loss = tf.reduce_sum(warped**2)
     return run([warped] + tf.gradients(loss, [image, flow]))
+
+
+def dropout_that_keeps_the_variance(tf, run):
+    x = tf.constant(3.0 * values(1, 6, 5))
+    alpha_dropout = tf.contrib.nn.alpha_dropout
+    outputs = [
+        alpha_dropout(x, 0.7, seed=3),
+        alpha_dropout(x, tf.constant(0.4), noise_shape=[6, 1], seed=4),
+        alpha_dropout(x, 1.0),
+    ]
+    return _with_gradients(tf, run, outputs, x)
+
+
+def losses_with_flipped_arguments(tf, run):
+    nn = tf.contrib.nn
+    x = tf.constant(3.0 * values(1, 3, 4))
+    labels = tf.nn.softmax(tf.constant(values(2, 3, 4)))
+    outputs = [
+        nn.deprecated_flipped_softmax_cross_entropy_with_logits(x, tf.stop_gradient(labels)),
+        nn.deprecated_flipped_sigmoid_cross_entropy_with_logits(x, labels),
+        nn.deprecated_flipped_sparse_softmax_cross_entropy_with_logits(x, [0, 3, 1]),
+    ]
+    return _with_gradients(tf, run, outputs, x)
