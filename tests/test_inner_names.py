@@ -356,3 +356,16 @@ def test_parts_of_slots_and_initializers():
         assert isinstance(weight, variables.RefVariable)
     assert init_ops._compute_fans([3, 3, 4, 5]) == (36, 45)
     assert isinstance(init_ops.VarianceScaling(), init_ops.Initializer)
+
+
+def test_shapes_that_are_broadcast_together():
+    shapes = inner("framework.common_shapes")
+    assert shapes.broadcast_shape([3, 1], [4]).as_list() == [3, 4]
+    assert shapes.is_broadcast_compatible(tf.TensorShape([3, None]), tf.TensorShape([4]))
+    assert not shapes.is_broadcast_compatible([3], [4])
+    assert not shapes.is_broadcast_compatible(tf.TensorShape(None), [4])
+    with pytest.raises(ValueError):
+        shapes.broadcast_shape([3], [4])
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [None, 2])
+        assert shapes.rank(x) == 2 and not shapes.has_fully_defined_shape(x)

@@ -55,6 +55,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "estimator.inputs": ("estimator.inputs",),
     "feature_column.feature_column": ("feature_column",),
     "feature_column.feature_column_lib": ("feature_column",),
+    "framework.common_shapes": ("python.common_shapes", "python.graph_parts"),
     "framework.constant_op": ("",),
     "framework.device": ("python.devices", ""),
     "framework.device_spec": ("",),
