@@ -1,6 +1,6 @@
 """``tf.estimator``: models as functions, trained, evaluated and exported."""
 
-from runnel.estimator import export, inputs, tpu
+from runnel.estimator import experimental, export, inputs, tpu
 from runnel.estimator.canned.estimators import (
     DNNClassifier,
     DNNLinearCombinedClassifier,
@@ -12,6 +12,7 @@ from runnel.estimator.canned.estimators import (
 from runnel.estimator.estimator import Estimator
 from runnel.estimator.estimator_spec import EstimatorSpec
 from runnel.estimator.exporter import BestExporter, Exporter, FinalExporter, LatestExporter
+from runnel.estimator.extenders import add_metrics
 from runnel.estimator.mode_keys import ModeKeys
 from runnel.estimator.run_config import RunConfig
 from runnel.estimator.train_and_evaluate import train_and_evaluate
@@ -73,6 +74,8 @@ __all__ = [
     "SummarySaverHook",
     "TrainSpec",
     "WarmStartSettings",
+    "add_metrics",
+    "experimental",
     "export",
     "inputs",
     "tpu",

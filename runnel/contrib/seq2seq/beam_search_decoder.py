@@ -47,8 +47,9 @@ class BeamSearchDecoder(Decoder):
     What the cell takes from an encoder must be tiled first (:func:`tile_batch`): the memory of an
     attention mechanism, its lengths and ``initial_state``. Scores are log-probabilities divided by
     ``((5 + length) / 6) ** length_penalty_weight``, plus ``coverage_penalty_weight`` times the
-    log of what has been attended to, once a hypothesis has ended. ``reorder_tensor_arrays`` sorts TensorArrays of the final
-    state (the history of alignments) along the hypotheses; they come back as tensors.
+    log of what has been attended to, once a hypothesis has ended. ``reorder_tensor_arrays`` sorts
+    TensorArrays of the final state (the history of alignments) along the hypotheses; they come
+    back as tensors.
 
     The outputs of :func:`dynamic_decode` are a :class:`FinalBeamSearchDecoderOutput`; each
     hypothesis's length is in the final state's ``lengths``.
