@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 from runnel.python.ops import control_flow_ops
@@ -72,3 +74,31 @@ def test_a_merge_takes_inputs_of_one_kind():
         control_flow_ops.merge(
             [rows, tf.IndexedSlices(rows.values, rows.indices, tf.constant([2]))]
         )
+
+
+def test_operations_tell_what_they_are_in():
+    util = importlib.import_module("runnel.python.ops.control_flow_util")
+    seen = []
+
+    def body(i):
+        inside = tf.cond(i > 1, lambda: _noted(seen, i + 1), lambda: i + 2)
+        return inside
+
+    outside = tf.while_loop(lambda i: i < 5, body, [tf.constant(0)])
+    [branch] = seen
+    assert util.IsInCond(branch.op) and util.IsInWhileLoop(branch.op)
+    context = branch.op.control_flow_context
+    loop = util.GetContainingWhileContext(context)
+    assert util.GetContainingCondContext(context) is context and loop is not context
+    assert util.GetContainingCondContext(loop) is None
+    assert util.GetContainingWhileContext(context, stop_ctxt=context) is context
+    assert util.IsLoopExit(outside.op) and not util.IsInWhileLoop((outside + 1).op)
+    kinds = [util.IsSwitch, util.IsMerge, util.IsLoopEnter, util.IsLoopExit]
+    operations = tf.get_default_graph().get_operations()
+    assert all(any(kind(op) for op in operations) for kind in kinds)
+    assert util.GetContainingXLAContext(context) is None
+
+
+def _noted(seen, tensor):
+    seen.append(tensor)
+    return tensor

@@ -124,6 +124,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "ops.clip_ops": ("",),
     "ops.confusion_matrix": ("", "python.metric_parts"),
     "ops.control_flow_ops": ("", "train", "ops.control", "python.control_flow_parts"),
+    "ops.control_flow_util": ("python.control_flow_questions",),
     "ops.ctc_ops": ("nn",),
     "ops.custom_gradient": ("",),
     "ops.data_flow_ops": ("", "queue", "contrib.staging"),

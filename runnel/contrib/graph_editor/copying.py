@@ -106,7 +106,9 @@ def _described(
 
     from runnel.graph.graph_def import GRAPH_DEF_VERSION
 
-    graph_def, given, known = GraphDef(), {}, {}
+    graph_def = GraphDef()
+    given: dict[str, Any] = {}
+    known: dict[Tensor, str] = {}
     graph_def.versions.producer = GRAPH_DEF_VERSION
     colocated = {_COLOCATED + op.name.encode(): name for op, name in names.items()}
     for op in ops:

@@ -65,29 +65,31 @@ class LayerNormBasicLSTMCell(RNNCell):
         c, h = state
         i, j, f, o = split(self._linear(concat([inputs, h], 1)), 4, axis=1)
         if self._layer_norm:
-            i = self._normalize(i, "input")
-            j = self._normalize(j, "transform")
-            f = self._normalize(f, "forget")
-            o = self._normalize(o, "output")
+            i = self._norm(i, "input")
+            j = self._norm(j, "transform")
+            f = self._norm(f, "forget")
+            o = self._norm(o, "output")
         candidate = self._activation(j)
         if not isinstance(self._keep_prob, float) or self._keep_prob < 1:
             candidate = dropout(candidate, self._keep_prob, seed=self._seed)
         new_c = c * sigmoid(f + self._forget_bias) + sigmoid(i) * candidate
         if self._layer_norm:
-            new_c = self._normalize(new_c, "state")
+            new_c = self._norm(new_c, "state")
         new_h = self._activation(new_c) * sigmoid(o)
         return new_h, LSTMStateTuple(new_c, new_h)
 
-    def _linear(self, values: Any) -> Any:
+    def _linear(self, args: Any) -> Any:
         width = 4 * self._num_units
-        kernel = get_variable("kernel", [values.dims[-1], width], dtype=values.dtype)
-        sums = matmul(values, kernel)
+        kernel = get_variable("kernel", [args.dims[-1], width], dtype=args.dtype)
+        sums = matmul(args, kernel)
         if not self._layer_norm:  # with it, the shifts are the biases
-            sums = bias_add(sums, get_variable("bias", [width], dtype=values.dtype))
+            sums = bias_add(sums, get_variable("bias", [width], dtype=args.dtype))
         return sums
 
-    def _normalize(self, values: Any, scope: str) -> Any:
-        return normalized(values, scope, self._norm_gain, self._norm_shift)
+    # Programs derive cells of their own from this one, with TensorFlow's names for its parts.
+
+    def _norm(self, inp: Any, scope: str, dtype: Any = None) -> Any:
+        return normalized(inp, scope, self._norm_gain, self._norm_shift)
 
 
 def normalized(values: Any, scope: str, gain: float, shift: float) -> Any:

@@ -69,6 +69,20 @@ def coupled(tf, run):
     return _along(tf, run, tf.contrib.rnn.CoupledInputForgetGateLSTMCell(5))
 
 
+def derived_from_a_normalised_cell(tf, run):
+    class Cell(tf.contrib.rnn.LayerNormBasicLSTMCell):
+        def call(self, inputs, state):
+            c, h = state
+            gates = self._linear(tf.concat([inputs, h], 1))
+            i, j, f, o = tf.split(gates, 4, axis=1)
+            i = self._norm(i, "input", dtype=inputs.dtype)
+            new_c = self._norm(c * tf.sigmoid(f) + tf.sigmoid(i) * self._activation(j), "state")
+            new_h = self._activation(new_c) * tf.sigmoid(o)
+            return new_h, tf.nn.rnn_cell.LSTMStateTuple(new_c, new_h)
+
+    return _along(tf, run, Cell(5, norm_gain=0.8, norm_shift=0.1))
+
+
 def coupled_with_an_initializer(tf, run):
     cell = tf.contrib.rnn.CoupledInputForgetGateLSTMCell(
         5, use_peepholes=True, initializer=tf.constant_initializer(0.25), num_proj=3
