@@ -55,7 +55,7 @@ def recorded(cls: type) -> None:
 
 
 @functools.cache
-def parameters_of(cls: type) -> tuple[tuple[str, ...], dict[str, Any]]:
+def parameters_of(cls: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
     """The positional parameters of a class in order, and the defaults of all its parameters.
 
     A constructor that passes ``*args`` or ``**kwargs`` on has those of the next class too.

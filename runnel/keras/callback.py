@@ -96,7 +96,8 @@ class BaseLogger(Callback):
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Starts the averages."""
-        self.seen, self.totals = 0, {}
+        self.seen = 0
+        self.totals: dict[str, Any] = {}
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
         """Adds a batch."""

@@ -7,7 +7,7 @@ from typing import Any
 from runnel.graph.dtypes import as_dtype
 from runnel.graph.operation import Tensor
 from runnel.keras.layer import Layer, unique_name
-from runnel.keras.node import Node, has_history
+from runnel.keras.node import Node, begin_inputs, has_history
 from runnel.ops.constants import placeholder
 
 
@@ -51,6 +51,7 @@ class InputLayer(Layer):
         if made is None:
             made = placeholder(kind, list(dims), name=name)
         self._remember(made, made)
+        begin_inputs(made.graph)
         Node(self, [], {}, made)
 
     def get_config(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from runnel.graph.shapes import TensorShape, as_shape
 from runnel.keras import constraints, initializers, regularizers
 from runnel.keras.arguments import arguments_of, recorded
 from runnel.keras.layer_arguments import described, restored
-from runnel.keras.node import Node, calling, has_history
+from runnel.keras.node import Node, calling, comes_from_input
 from runnel.layers.base import Layer as GraphLayer
 from runnel.layers.base import as_input, snake_case
 from runnel.layers.dependence import depending_on
@@ -45,6 +45,8 @@ class Layer(GraphLayer):
     """
 
     supports_masking = False
+    input: Any
+    output: Any
     _batch_input_shape: tuple[int | None, ...] | None = None
     _initial_weights: Any = None
 
@@ -171,7 +173,7 @@ class Layer(GraphLayer):
     @property
     def metrics(self) -> list[Any]:
         """The metrics of :meth:`add_metric` and of attributes, also of inner layers."""
-        inner = [metric for layer in self._sublayers() for metric in layer.metrics]
+        inner = [metric for layer in self._sublayers() for metric in getattr(layer, "metrics", ())]
         found = [*self._own_metrics, *inner]
         return list({id(metric): metric for metric in found}.values())
 
@@ -287,7 +289,7 @@ class Layer(GraphLayer):
 
     def _note(self, given: Any, inputs: Any, args: Any, kwargs: Any, outputs: Any) -> None:
         tensors = [x for x in flatten(inputs) if isinstance(x, Tensor)]
-        if tensors and any(has_history(x) for x in tensors):
+        if tensors and any(comes_from_input(x) for x in tensors):
             from runnel.keras.op_layer import with_histories
 
             names = list(inspect.signature(self.call).parameters)[1:]

@@ -85,15 +85,17 @@ from runnel.keras.inputs import (
 from runnel.keras.layer import (
     Layer,
 )
+from runnel.keras.recurrent_cells import (
+    GRUCell,
+    LSTMCell,
+    SimpleRNNCell,
+    StackedRNNCells,
+)
 from runnel.keras.recurrent_layers import (
     GRU,
     LSTM,
     RNN,
-    GRUCell,
-    LSTMCell,
     SimpleRNN,
-    SimpleRNNCell,
-    StackedRNNCells,
 )
 from runnel.keras.wrappers import (
     Bidirectional,

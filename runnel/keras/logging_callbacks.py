@@ -7,7 +7,7 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ class CSVLogger(Callback):
 
 
 def _cell(value: Any) -> Any:
-    if isinstance(value, Iterable) and not isinstance(value, str) and np.ndim(value) > 0:
+    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
         return '"[' + ", ".join(map(str, value)) + ']"'
     return value
 

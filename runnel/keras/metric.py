@@ -145,6 +145,7 @@ def _resulting(method: Any) -> Any:
 
 class _Reduce(Metric):
     counts = True
+    count: Any
 
     def __init__(self, name: str | None = None, dtype: Any = None) -> None:
         super().__init__(name=name, dtype=dtype)
@@ -153,6 +154,9 @@ class _Reduce(Metric):
 
     def update_state(self, values: Any, sample_weight: Any = None) -> Any:
         """Adds values, each with its weight."""
+        return self._gather(values, sample_weight)
+
+    def _gather(self, values: Any, sample_weight: Any) -> Any:
         values = cast(convert_to_tensor(values), self._dtype)
         if sample_weight is not None:
             sample_weight = convert_to_tensor(sample_weight)
@@ -197,15 +201,17 @@ class MeanMetricWrapper(Mean):
     """The mean of a function of labels and predictions."""
 
     def __init__(self, fn: Any, name: str | None = None, dtype: Any = None, **kwargs: Any) -> None:
-        super().__init__(name=name or getattr(fn, "__name__", "mean"), dtype=dtype)
+        super().__init__(str(name or getattr(fn, "__name__", "mean")), dtype)
         self._fn, self._fn_kwargs = fn, kwargs
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+    def update_state(  # type: ignore[override]
+        self, y_true: Any, y_pred: Any, sample_weight: Any = None
+    ) -> Any:
         """Adds a batch of labels and predictions."""
         true, predicted = (cast(convert_to_tensor(x), self._dtype) for x in (y_true, y_pred))
         predicted, true = matched(predicted, true)
         found = self._fn(true, predicted, **self._fn_kwargs)
-        return Mean.update_state.__wrapped__(self, found, sample_weight)  # type: ignore[attr-defined]
+        return self._gather(found, sample_weight)
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make another of its kind."""

@@ -142,12 +142,14 @@ class MeanRelativeError(Mean):
         super().__init__(name=name or "mean_relative_error", dtype=dtype)
         self.normalizer = cast(convert_to_tensor(normalizer), self._dtype)
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+    def update_state(  # type: ignore[override]
+        self, y_true: Any, y_pred: Any, sample_weight: Any = None
+    ) -> Any:
         """Adds a batch of labels and predictions."""
         true, predicted = (cast(convert_to_tensor(x), self._dtype) for x in (y_true, y_pred))
         predicted, true = matched(predicted, true)
         relative = div_no_nan(absolute(subtract(true, predicted)), self.normalizer)
-        return Mean.update_state.__wrapped__(self, relative, sample_weight)  # type: ignore[attr-defined]
+        return self._gather(relative, sample_weight)
 
 
 class RootMeanSquaredError(Mean):
@@ -156,12 +158,14 @@ class RootMeanSquaredError(Mean):
     def __init__(self, name: str = "root_mean_squared_error", dtype: Any = None) -> None:
         super().__init__(name, dtype)
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+    def update_state(  # type: ignore[override]
+        self, y_true: Any, y_pred: Any, sample_weight: Any = None
+    ) -> Any:
         """Adds a batch of labels and predictions."""
         true, predicted = (cast(convert_to_tensor(x), self._dtype) for x in (y_true, y_pred))
         predicted, true = matched(predicted, true)
         squares = square(subtract(predicted, true))
-        return Mean.update_state.__wrapped__(self, squares, sample_weight)  # type: ignore[attr-defined]
+        return self._gather(squares, sample_weight)
 
     def result(self) -> Any:
         """The root so far."""

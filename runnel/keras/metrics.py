@@ -78,7 +78,7 @@ from runnel.keras.metric_thresholds import (
     TruePositives,
 )
 
-_OTHERS = {"cosine_similarity": cosine_similarity, "logcosh": logcosh}
+_OTHERS: dict[str, Any] = {"cosine_similarity": cosine_similarity, "logcosh": logcosh}
 _OTHERS |= {"categorical_hinge": categorical_hinge, "MeanMetricWrapper": MeanMetricWrapper}
 
 

@@ -11,6 +11,7 @@ from runnel.graph.graph import name_scope
 from runnel.graph.operation import Tensor
 from runnel.keras import data_sources, optimizers, training_loop
 from runnel.keras.backend_state import batch_set_value, floatx, get_session
+from runnel.keras.callback import configured
 from runnel.keras.compiled import Compiled, graph_of
 from runnel.keras.input_data import as_array, prepared
 from runnel.keras.learning_phase import learning_phase
@@ -302,7 +303,7 @@ class Model(Network):
         with self._in_graph():
             source = data_sources.for_testing(self, x, y, sample_weight, options, steps)
             try:
-                called = training_loop.configured(callbacks, self, source, 1, verbose, False)
+                called = configured(callbacks, self, source, 1, verbose, False)
                 found = training_loop.test(self, source, called, verbose)
             finally:
                 source.close()
@@ -474,9 +475,9 @@ def _placeholder(value: Any, name: str) -> Any:
         kind, dims = value.dtype.base_dtype, list(value.dims or ())
         return placeholder(kind, [None, *dims[1:]] if value.dims is not None else None, name=name)
     array = as_array(value)
-    kind = floatx() if array.dtype.kind == "f" else array.dtype
+    given: Any = floatx() if array.dtype.kind == "f" else array.dtype
     dims = list(array.shape[1:]) or [1]
-    return placeholder(kind, [None, *dims], name=name)
+    return placeholder(given, [None, *dims], name=name)
 
 
 def _renamed(kwargs: dict[str, Any], old: str, value: Any) -> Any:

@@ -54,6 +54,42 @@ def history_of(tensor: Any) -> KerasHistory:
     return history
 
 
+_REACH_KEY = ("__keras_reach",)
+
+
+def begin_inputs(graph: Any) -> None:
+    """From now on, ``graph`` has tensors that come from an ``Input``."""
+    kept = graph.get_collection_ref(_REACH_KEY)
+    if not kept:
+        kept.append({})
+
+
+def comes_from_input(tensor: Any) -> bool:
+    """Whether ``tensor`` is computed from an ``Input``, be it by operations that are no layer's."""
+    if has_history(tensor):
+        return True
+    kept = tensor.graph.get_collection_ref(_REACH_KEY)
+    if not kept:
+        return False
+    known: dict[Any, bool] = kept[0]
+    stack = [tensor.op]
+    while stack:
+        op = stack[-1]
+        if op in known:
+            stack.pop()
+        elif any(has_history(x) or known.get(x.op) for x in op.inputs):
+            known[op] = True
+        else:
+            unknown = [x.op for x in op.inputs if x.op not in known]
+            # A loop's first operation awaits its last: that one has been seen on the way.
+            unknown = [o for o in unknown if o.id < op.id]
+            if unknown:
+                stack.extend(unknown)
+            else:
+                known[op] = False
+    return known[tensor.op]
+
+
 class _Depth(threading.local):
     calls = 0
 

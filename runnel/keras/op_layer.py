@@ -7,7 +7,7 @@ from typing import Any
 from runnel.graph.graph import get_default_graph
 from runnel.graph.operation import Operation, Tensor
 from runnel.keras.layer import Layer
-from runnel.keras.node import Node, has_history
+from runnel.keras.node import Node, comes_from_input, has_history
 
 
 class TensorFlowOpLayer(Layer):
@@ -55,7 +55,7 @@ def with_histories(tensors: list[Tensor]) -> None:
         if has_history(tensor):
             stack.pop()
             continue
-        missing = [x for x in tensor.op.inputs if not has_history(x) and _leads_to_input(x)]
+        missing = [x for x in tensor.op.inputs if not has_history(x) and comes_from_input(x)]
         if missing:
             stack.extend(missing)
             continue
@@ -66,18 +66,3 @@ def with_histories(tensors: list[Tensor]) -> None:
             outputs = list(tensor.op.outputs)
             layer._remember(of_layers, outputs)
             Node(layer, of_layers, {}, outputs)
-
-
-def _leads_to_input(tensor: Tensor) -> bool:
-    seen: set[int] = set()
-    stack = [tensor.op]
-    while stack:
-        op = stack.pop()
-        if id(op) in seen:
-            continue
-        seen.add(id(op))
-        for x in op.inputs:
-            if has_history(x):
-                return True
-            stack.append(x.op)
-    return False

@@ -447,14 +447,15 @@ class Nadam(_Adaptive):
 
     def _apply_rows(self, grad: IndexedSlices, var: Any) -> Operation:
         known = self._coefficients_for(var.dtype.base_dtype)
-        rows, done = [], list(known["kept"])
+        rows: list[Tensor] = []
+        done = list(known["kept"])
         new_rows = (grad.values, square(grad.values))
         for slot, beta, new in zip(self._slots_of(var), known["betas"], new_rows, strict=True):
             row, moved = self._decay_and_move(slot, beta, new * (1 - beta), grad.indices)
             rows.append(row)
             done.append(moved)
         with get_default_graph().control_dependencies(done):
-            step = negative(self._step(grad.values, *rows, known))
+            step = negative(self._step(grad.values, rows[0], rows[1], known))
             return _added_rows(self, grad, var, step)
 
 

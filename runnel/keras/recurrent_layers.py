@@ -1,235 +1,50 @@
-"""Recurrent layers of Keras: ``SimpleRNN``, ``LSTM`` and ``GRU``, both ways, over any time."""
+"""Recurrent layers of Keras: a cell applied to every step of sequences."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from runnel.control_flow.functional import scan
 from runnel.graph.dtypes import bool_ as boolean
+from runnel.graph.dtypes import float32
+from runnel.graph.graph import get_default_graph
 from runnel.graph.shapes import TensorShape, as_dims
-from runnel.keras import activations, initializers
 from runnel.keras.arguments import parameters_of
 from runnel.keras.layer import Layer
+from runnel.keras.recurrent_cells import (
+    GRUCell,
+    LSTMCell,
+    SimpleRNNCell,
+    StackedRNNCells,
+    _Cell,
+    _sizes,
+)
+from runnel.keras.tracking import tracked_variable
 from runnel.ops.array_shape import expand_dims, shape
-from runnel.ops.bias import bias_add
 from runnel.ops.casting import cast
 from runnel.ops.comparison import logical_and
 from runnel.ops.fill import ones_like, zeros, zeros_like
-from runnel.ops.joining import concat, stack
-from runnel.ops.matmul import matmul
+from runnel.ops.joining import stack
 from runnel.ops.reversal import reverse
 from runnel.ops.selection import where
-from runnel.ops.splitting import split
 from runnel.ops.transposition import transpose
-from runnel.variables.initializers import Ones
-
-
-class _Cell(Layer):
-    """One step; ``gates`` is the number of matrices side by side in the kernels."""
-
-    gates = 1
-    states = 1
-
-    def __init__(
-        self,
-        units: int,
-        activation: Any = "tanh",
-        use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        recurrent_initializer: Any = "orthogonal",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        recurrent_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        recurrent_constraint: Any = None,
-        bias_constraint: Any = None,
-        dropout: float = 0.0,
-        recurrent_dropout: float = 0.0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        if dropout or recurrent_dropout:
-            raise ValueError(
-                "Recurrent layers have no dropout of their own here; apply "
-                "tf.keras.layers.Dropout to their inputs, or use tf.nn.rnn_cell.DropoutWrapper"
-            )
-        self.units, self.use_bias = int(units), use_bias
-        self.activation = activations.get(activation)
-        self._given = {
-            "kernel": (kernel_initializer, kernel_regularizer, kernel_constraint),
-            "recurrent": (recurrent_initializer, recurrent_regularizer, recurrent_constraint),
-            "bias": (bias_initializer, bias_regularizer, bias_constraint),
-        }
-
-    @property
-    def state_size(self) -> list[int]:
-        """The sizes of the states that a step passes on."""
-        return [self.units] * self.states
-
-    output_size = property(lambda self: self.units)
-
-    def _weight(self, name: str, dims: list[int], kind: str, initializer: Any = None) -> Any:
-        given, regularizer, constraint = self._given[kind]
-        return self.add_weight(
-            name,
-            dims,
-            initializer=initializer or given,
-            regularizer=regularizer,
-            constraint=constraint,
-        )
-
-    def _first_bias(self) -> Any:
-        return None
-
-    def build(self, input_shape: Any) -> None:
-        depth = (as_dims(input_shape) or (None,))[-1]
-        if depth is None:
-            raise ValueError(f"The last dimension of the inputs to {self.name!r} must be known")
-        width = self.gates * self.units
-        self.kernel = self._weight("kernel", [depth, width], "kernel")
-        self.recurrent_kernel = self._weight("recurrent_kernel", [self.units, width], "recurrent")
-        self.bias = None
-        if self.use_bias:
-            self.bias = self._weight("bias", self._bias_dims(), "bias", self._first_bias())
-        super().build(input_shape)
-
-    def _bias_dims(self) -> list[int]:
-        return [self.gates * self.units]
-
-    def _projected(self, inputs: Any) -> Any:
-        projected = matmul(inputs, self.kernel)
-        return projected if self.bias is None else bias_add(projected, self.bias)
-
-
-class SimpleRNNCell(_Cell):
-    """``activation(inputs @ kernel + state @ recurrent_kernel + bias)``."""
-
-    def call(self, inputs: Any, states: Any, *args: Any, **kwargs: Any) -> Any:
-        (h,) = states
-        output = self.activation(self._projected(inputs) + matmul(h, self.recurrent_kernel))
-        return output, [output]
-
-
-class _GatedCell(_Cell):
-    def __init__(
-        self,
-        units: int,
-        activation: Any = "tanh",
-        recurrent_activation: Any = "hard_sigmoid",
-        use_bias: bool = True,
-        implementation: int = 1,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(units, activation, use_bias, **kwargs)
-        self.recurrent_activation = activations.get(recurrent_activation)
-
-
-class LSTMCell(_GatedCell):
-    """A step of long short-term memory; the gates are input, forget, cell and output."""
-
-    gates, states = 4, 2
-
-    def __init__(self, units: int, *args: Any, unit_forget_bias: bool = True, **kw: Any) -> None:
-        super().__init__(units, *args, **kw)
-        self.unit_forget_bias = unit_forget_bias
-
-    def _first_bias(self) -> Any:
-        if not self.unit_forget_bias:
-            return None
-        n, others = self.units, initializers.get(self._given["bias"][0])
-
-        def first(dims: Any, dtype: Any = None, partition_info: Any = None) -> Any:
-            parts = [others([n], dtype=dtype), Ones()([n], dtype), others([2 * n], dtype=dtype)]
-            return concat(parts, 0)
-
-        return first
-
-    def call(self, inputs: Any, states: Any, *args: Any, **kwargs: Any) -> Any:
-        h, c = states
-        z = self._projected(inputs) + matmul(h, self.recurrent_kernel)
-        i, f, g, o = split(z, 4, axis=1)
-        gate = self.recurrent_activation
-        c = gate(f) * c + gate(i) * self.activation(g)
-        h = gate(o) * self.activation(c)
-        return h, [h, c]
-
-
-class GRUCell(_GatedCell):
-    """A step of a gated recurrent unit; the gates are update, reset and candidate."""
-
-    gates = 3
-
-    def __init__(self, units: int, *args: Any, reset_after: bool = False, **kwargs: Any) -> None:
-        super().__init__(units, *args, **kwargs)
-        self.reset_after = reset_after
-
-    def _bias_dims(self) -> list[int]:
-        width = self.gates * self.units
-        return [2, width] if self.reset_after else [width]
-
-    def call(self, inputs: Any, states: Any, *args: Any, **kwargs: Any) -> Any:
-        (h,) = states
-        n, gate = self.units, self.recurrent_activation
-        x = matmul(inputs, self.kernel)
-        if self.bias is not None:
-            x = x + (self.bias[0] if self.reset_after else self.bias)
-        xz, xr, xh = split(x, 3, axis=1)
-        if self.reset_after:
-            inner = matmul(h, self.recurrent_kernel)
-            if self.bias is not None:
-                inner = inner + self.bias[1]
-            hz, hr, hh = split(inner, 3, axis=1)
-            z, r = gate(xz + hz), gate(xr + hr)
-            candidate = self.activation(xh + r * hh)
-        else:
-            hz, hr = split(matmul(h, self.recurrent_kernel[:, : 2 * n]), 2, axis=1)
-            z, r = gate(xz + hz), gate(xr + hr)
-            candidate = self.activation(xh + matmul(r * h, self.recurrent_kernel[:, 2 * n :]))
-        h = z * h + (1.0 - z) * candidate
-        return h, [h]
-
-
-class StackedRNNCells(Layer):
-    """Cells above each other as one cell."""
-
-    def __init__(self, cells: Any, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.cells = list(cells)
-
-    @property
-    def state_size(self) -> list[int]:
-        """The sizes of all cells' states, the lowest cell's first."""
-        return [size for cell in self.cells for size in _sizes(cell)]
-
-    @property
-    def output_size(self) -> int:
-        """The number of units of the highest cell."""
-        return int(getattr(self.cells[-1], "output_size", _sizes(self.cells[-1])[0]))
-
-    def call(self, inputs: Any, states: Any, *args: Any, **kwargs: Any) -> Any:
-        left = list(states)
-        after: list[Any] = []
-        for cell in self.cells:
-            count = len(_sizes(cell))
-            inputs, made = cell.call(inputs, left[:count])
-            after, left = [*after, *made], left[count:]
-        return inputs, after
-
-
-def _sizes(cell: Any) -> list[int]:
-    size = cell.state_size
-    return list(size) if isinstance(size, list | tuple) else [size]
+from runnel.variables.initializers import Zeros
 
 
 class RNN(Layer):
     """A cell applied to every step of a batch of sequences.
+
+    With ``stateful`` each batch begins with the states that the one before has left; that needs
+    inputs with a known batch.
 
     Example:
         >>> tf.keras.layers.RNN(tf.keras.layers.GRUCell(8), return_sequences=True)(sequences)
     """
 
     supports_masking = True
+    states: list[Any] | None = None
     zero_output_for_mask = False
     """Whether outputs of steps that do not count are zeros, not those of the step before."""
 
@@ -245,11 +60,6 @@ class RNN(Layer):
         activity_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        if stateful:
-            raise ValueError(
-                "Recurrent layers keep no state between steps; pass it as initial_state and "
-                "return it with return_state=True"
-            )
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self.stateful, self.unroll = stateful, unroll
         self.cell = StackedRNNCells(cell) if isinstance(cell, list | tuple) else cell
@@ -283,6 +93,7 @@ class RNN(Layer):
             major = reverse(major, [0])
             counts = None if counts is None else reverse(counts, [0])
         states = self._first_states(inputs, major, initial_state)
+        self._choose_dropout(inputs, major, training)
         known_batch = inputs.dims[1 if self.time_major else 0]
 
         def step(carried: Any, x: Any) -> Any:
@@ -302,22 +113,74 @@ class RNN(Layer):
         start.set_shape([known_batch, width])
         elements = major if counts is None else (major, counts)
         outputs, *histories = scan(step, elements, initializer=(start, *states))
+        for cell in self._cells():
+            if isinstance(cell, _Cell):
+                cell.forget_dropout()
         last = [history[-1] for history in histories]
+        if self.stateful:
+            kept = zip(self.states or (), last, strict=True)
+            self.add_update([variable.assign(value) for variable, value in kept], inputs)
         if self.return_sequences:
             result = outputs if self.time_major else transpose(outputs, [1, 0, 2])
         else:
             result = outputs[-1]
         return [result, *last] if self.return_state else result
 
+    def _cells(self) -> list[Any]:
+        return self.cell.cells if isinstance(self.cell, StackedRNNCells) else [self.cell]
+
+    def _choose_dropout(self, inputs: Any, major: Any, training: Any) -> None:
+        depth = inputs.dims[-1]
+        for cell in self._cells():
+            if isinstance(cell, _Cell):
+                cell.choose_dropout(shape(major)[1], depth, training)
+            depth = getattr(cell, "output_size", _sizes(cell)[0])
+
     def _first_states(self, inputs: Any, major: Any, given: Any) -> list[Any]:
         if given:
             return list(given) if isinstance(given, list | tuple) else [given]
         known_batch = inputs.dims[1 if self.time_major else 0]
+        if self.stateful:
+            return [state.read_value() for state in self._kept_states(known_batch)]
         batch = shape(major)[1] if known_batch is None else known_batch
         states = [zeros(stack([batch, n]), inputs.dtype) for n in _sizes(self.cell)]
         for state, n in zip(states, _sizes(self.cell), strict=True):
             state.set_shape([known_batch, n])
         return states
+
+    def _kept_states(self, batch: int | None) -> list[Any]:
+        if self.states is None:
+            if batch is None:
+                raise ValueError(
+                    "If a RNN is stateful, it needs to know its batch size. Specify the batch size "
+                    "of your input tensors: give a Sequential's first layer a `batch_input_shape`, "
+                    "or an Input a `batch_shape`"
+                )
+            kind = self._dtype or float32
+            with get_default_graph().control_dependencies(None):
+                self.states = [
+                    tracked_variable("state", [batch, n], kind, Zeros(), False, [])
+                    for n in _sizes(self.cell)
+                ]
+        return self.states
+
+    def reset_states(self, states: Any = None) -> None:
+        """Sets the states that a ``stateful`` layer keeps to zeros, or to arrays."""
+        from runnel.keras.backend_state import batch_set_value
+
+        if not self.stateful:
+            raise AttributeError("Layer must be stateful.")
+        if self.states is None:
+            raise ValueError(f"The layer {self.name!r} has not been called, so it has no states")
+        given = states if isinstance(states, list | tuple) or states is None else [states]
+        if given is None:
+            given = [np.zeros(state.shape.as_list()) for state in self.states]
+        if len(given) != len(self.states):
+            raise ValueError(
+                f"Layer {self.name} expects {len(self.states)} states, but it received "
+                f"{len(given)} state values"
+            )
+        batch_set_value(list(zip(self.states, given, strict=True)))
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """The mask of the inputs, where the outputs are sequences."""
@@ -364,7 +227,7 @@ _NOT_DESCRIBED = ("input_shape", "batch_input_shape", "batch_size", "weights", "
 
 
 class _OfCell(RNN):
-    kind: type[_Cell] = SimpleRNNCell
+    kind: Any = SimpleRNNCell
 
     def __init__(self, units: int, *args: Any, **kwargs: Any) -> None:
         width, length = kwargs.pop("input_dim", None), kwargs.pop("input_length", None)

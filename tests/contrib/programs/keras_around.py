@@ -1,5 +1,7 @@
 """What stands around training with ``tf.keras``: callbacks, files, texts about models, data."""
 
+# ruff: noqa: UP031 (Python 3.7 runs it too)
+
 import contextlib
 import io
 import json

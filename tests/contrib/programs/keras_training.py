@@ -551,3 +551,18 @@ def adversaries(tf, run):
         found.append(np.array(critic.train_on_batch(_X, _BITS[:, :1])))
         found.append(np.array(both.train_on_batch(_Y, _BITS[:, 1:2])))
     return found + both.get_weights()
+
+
+def operations(tf, run):
+    layers = tf.keras.layers
+    x = tf.keras.Input((5,))
+    y = tf.nn.relu(layers.Dense(4)(x)) * 2.0 + 1.0
+    y = tf.concat([y, x], 1)
+    model = _started(tf.keras.Model(x, layers.Dense(3)(tf.reshape(y, [-1, 9]))))
+    found = _trained(tf, "sgd", model)
+    return found + _applied_again(tf, model)
+
+
+def _applied_again(tf, model):
+    """What the model makes of another tensor."""
+    return [tf.keras.backend.get_value(model(tf.constant(_X[:3])))]
