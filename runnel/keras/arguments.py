@@ -43,12 +43,13 @@ def recorded(cls: type) -> None:
 
     @functools.wraps(initialize)
     def noting(self: Any, *args: Any, **kwargs: Any) -> None:
+        order = parameters_of(cls)[0]
+        args = tuple(found(n, a) for n, a in zip(order, args, strict=False)) + args[len(order) :]
+        kwargs = {name: found(name, value) for name, value in kwargs.items()}
         # The outermost class of the library decides: a program's subclass calls it its own way.
         if "_made_with" not in self.__dict__:
             self.__dict__["_made_with"] = (cls, args, dict(kwargs))
-        order = parameters_of(cls)[0]
-        args = tuple(found(n, a) for n, a in zip(order, args, strict=False)) + args[len(order) :]
-        initialize(self, *args, **{name: found(name, value) for name, value in kwargs.items()})
+        initialize(self, *args, **kwargs)
 
     noting._records_for = cls  # type: ignore[attr-defined]
     cls.__init__ = noting  # type: ignore[misc]

@@ -60,7 +60,7 @@ class TensorBoard(Callback):
         self.writer = FileWriter(self.log_dir, session.graph if self.write_graph else None)
         if self.histogram_freq and self._histograms is None:
             made = [
-                histogram(weight.op.name, weight, collections=[])
+                histogram(weight.name.replace(":", "_"), weight, collections=[])
                 for layer in model.layers
                 for weight in layer.weights
             ]
