@@ -363,7 +363,8 @@ class Compiled:
         key = mode, id(session), len(feeds), len(fetches)
         kept = self._steps.get(key)
         if kept is None or kept[0] is not session:
-            run = session.make_callable([fetches, effects], feeds)
+            known = {phase: mode == "train"} if isinstance(phase, Tensor) else {}
+            run = session._callable_where([fetches, effects], feeds, known)
             self._steps[key] = kept = session, _bound(run, mode == "train" and phase in feeds)
         return kept[1]
 

@@ -14,7 +14,7 @@ from runnel.keras.backend_state import batch_set_value, floatx, get_session
 from runnel.keras.callback import configured
 from runnel.keras.compiled import Compiled, graph_of
 from runnel.keras.input_data import as_array, prepared
-from runnel.keras.learning_phase import learning_phase
+from runnel.keras.learning_phase import learning_phase, phase_of_graph
 from runnel.keras.network import Network
 from runnel.ops.constants import placeholder
 
@@ -225,7 +225,9 @@ class Model(Network):
         kept = self.__dict__.get("_predicting")
         if kept is None or kept[0] is not session:
             effects = list(self.state_updates)
-            run = session.make_callable([self.outputs, effects], self._fed_inputs())
+            phase = phase_of_graph()
+            known = {phase: False} if isinstance(phase, Tensor) else {}
+            run = session._callable_where([self.outputs, effects], self._fed_inputs(), known)
             kept = self.__dict__["_predicting"] = (session, run)
         run = kept[1]
         return lambda values: run(*values)[0]  # type: ignore[no-any-return]

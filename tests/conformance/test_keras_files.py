@@ -1,4 +1,4 @@
-"""HDF5 files of ``tf.keras`` models: whole, by name, with the optimizer; and TensorFlow reads them."""
+"""HDF5 files of ``tf.keras`` models: whole and by name; TensorFlow reads them too."""
 
 from __future__ import annotations
 

@@ -148,28 +148,93 @@ def test_a_session_for_each_graph():
             assert tf.keras.backend.get_session().graph is graph
 
 
+def unbuilt():
+    return tf.keras.Sequential([layers.Dense(1)])
+
+
+def plain():
+    return tf.keras.Sequential([layers.Dense(1, input_shape=(4,))])
+
+
+def pairs():
+    return tf.data.Dataset.from_tensors((X, Y)).make_one_shot_iterator()
+
+
+def between(start, end):
+    return tf.keras.Model(start, layers.Dense(1)(end))
+
+
+NOTHING = '{"class_name": "Nothing", "config": {}}'
 MISTAKES = {
-    "not compiled": (lambda: tf.keras.Sequential([layers.Dense(1, input_shape=(4,))]).fit(X, Y), RuntimeError, "compile your model"),
+    "not compiled": (lambda: plain().fit(X, Y), RuntimeError, "compile your model"),
     "shape of x": (lambda: linear().fit(X[:, :3], Y), ValueError, "expected dense"),
     "number of examples": (lambda: linear().fit(X, Y[:5]), ValueError, "12 input samples and 5"),
-    "shape of y": (lambda: linear().fit(X, np.ones((12, 2))), ValueError, "same shape as the output"),
+    "shape of y": (
+        lambda: linear().fit(X, np.ones((12, 2))),
+        ValueError,
+        "same shape as the output",
+    ),
     "no y": (lambda: linear().fit(X), ValueError, "needs targets"),
     "several x": (lambda: linear().fit([X, X], Y), ValueError, "Expected to see 1 array"),
-    "unknown loss": (lambda: tf.keras.Sequential([layers.Dense(1, input_shape=(4,))]).compile("sgd", "msee"), ValueError, "Unknown loss function: msee"),
-    "unknown optimizer": (lambda: tf.keras.optimizers.get("adamm"), ValueError, "Unknown optimizer"),
-    "no loss": (lambda: tf.keras.Sequential([layers.Dense(1, input_shape=(4,))]).compile("sgd"), ValueError, "no loss to optimize"),
-    "classes": (lambda: linear().fit(X, Y > 0, class_weight={0: 1.0}, verbose=0), ValueError, "must contain all classes"),
-    "weights": (lambda: linear().fit(X, Y, sample_weight=np.ones((12, 1))), ValueError, "sample_weight_mode"),
-    "eager": (lambda: linear().compile("sgd", "mse", run_eagerly=True), ValueError, "leave out run_eagerly"),
-    "placeholder as input": (lambda: tf.keras.Model(tf.placeholder(tf.float32, [None, 4]), layers.Dense(1)(tf.keras.Input((4,)))), ValueError, "must come from tf.keras.Input"),
-    "disconnected": (lambda: tf.keras.Model(tf.keras.Input((4,)), layers.Dense(1)(tf.keras.Input((4,)))), ValueError, "Graph disconnected"),
-    "iterator without steps": (lambda: linear().fit(tf.data.Dataset.from_tensors((X, Y)).make_one_shot_iterator()), ValueError, "steps_per_epoch"),
-    "summary before building": (lambda: tf.keras.Sequential([layers.Dense(1)]).summary(), ValueError, "has not yet been built"),
-    "saving before building": (lambda: tf.keras.Sequential([layers.Dense(1)]).save_weights("x"), ValueError, "has not created its variables"),
-    "SavedModel": (lambda: linear().save("folder", save_format="tf"), NotImplementedError, "simple_save"),
-    "own layer without config": (lambda: tf.keras.Sequential([_Own(3, input_shape=(4,))]).to_json(), NotImplementedError, "define get_config"),
-    "unknown class": (lambda: tf.keras.models.model_from_json('{"class_name": "Nothing", "config": {}}'), ValueError, "custom_objects"),
-}  # fmt: skip
+    "unknown loss": (
+        lambda: plain().compile("sgd", "msee"),
+        ValueError,
+        "Unknown loss function: msee",
+    ),
+    "unknown optimizer": (
+        lambda: tf.keras.optimizers.get("adamm"),
+        ValueError,
+        "Unknown optimizer",
+    ),
+    "no loss": (lambda: plain().compile("sgd"), ValueError, "no loss to optimize"),
+    "classes": (
+        lambda: linear().fit(X, Y > 0, class_weight={0: 1.0}, verbose=0),
+        ValueError,
+        "must contain all classes",
+    ),
+    "weights": (
+        lambda: linear().fit(X, Y, sample_weight=np.ones((12, 1))),
+        ValueError,
+        "sample_weight_mode",
+    ),
+    "eager": (
+        lambda: linear().compile("sgd", "mse", run_eagerly=True),
+        ValueError,
+        "leave out run_eagerly",
+    ),
+    "placeholder as input": (
+        lambda: between(tf.placeholder(tf.float32, [None, 4]), tf.keras.Input((4,))),
+        ValueError,
+        "must come from tf.keras.Input",
+    ),
+    "disconnected": (
+        lambda: between(tf.keras.Input((4,)), tf.keras.Input((4,))),
+        ValueError,
+        "Graph disconnected",
+    ),
+    "iterator without steps": (lambda: linear().fit(pairs()), ValueError, "steps_per_epoch"),
+    "summary before building": (lambda: unbuilt().summary(), ValueError, "has not yet been built"),
+    "saving before building": (
+        lambda: unbuilt().save_weights("x"),
+        ValueError,
+        "has not created its variables",
+    ),
+    "SavedModel": (
+        lambda: linear().save("folder", save_format="tf"),
+        NotImplementedError,
+        "simple_save",
+    ),
+    "own layer without config": (
+        lambda: tf.keras.Sequential([_Own(3, input_shape=(4,))]).to_json(),
+        NotImplementedError,
+        "define get_config",
+    ),
+    "unknown class": (
+        lambda: tf.keras.models.model_from_json(NOTHING),
+        ValueError,
+        "custom_objects",
+    ),
+}
 
 
 class _Own(layers.Layer):
@@ -215,7 +280,10 @@ def test_event_files(session, tmp_path):
     losses = [value for _, tag, value, _ in values if tag == "epoch_loss"]
     np.testing.assert_allclose(losses, history.history["loss"], rtol=1e-6)
     assert sum(tag == "batch_loss" for _, tag, _, _ in values) == 6
-    assert {tag for _, tag, _, kind in values if kind == "histo"} == {"dense/kernel_0", "dense/bias_0"}
+    assert {tag for _, tag, _, kind in values if kind == "histo"} == {
+        "dense/kernel_0",
+        "dense/bias_0",
+    }
 
 
 def test_custom_objects(session):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -26,6 +26,7 @@ from runnel.passes.program.variable_reads import explicit_reads
 from runnel.passes.rewrites.mixed_precision import mixed_precision
 from runnel.passes.rewrites.rewrite import optimize, rewrite
 from runnel.passes.structure.raise_control_flow import raise_control_flow
+from runnel.passes.structure.settled_branches import settle_branches
 from runnel.passes.structure.structured import Dynamic, structure_of, touched_by
 from runnel.queues.own_memory import is_alone
 from runnel.runtime.devices.device_memory import device_error
@@ -79,7 +80,10 @@ class StepPlan:
         devices: SessionDevices,
         options: SessionOptions,
         done: Collection[Operation] = (),
+        known: Mapping[Tensor, bool] | None = None,
     ) -> None:
+        """``known`` are values of tensors: branches that they rule out are left out."""
+        self._known = known or {}
         self._build = (tuple(fetches), tuple(targets), tuple(feeds), frozenset(done))
         self._task = task
         self._devices = devices
@@ -130,6 +134,8 @@ class StepPlan:
     def _described(self) -> Program:
         """The step as the graph describes it, with the rewrites that every step gets."""
         program = prune(*self._build)
+        if self._known:
+            program = settle_branches(program, self._known)
         if not self._placed:
             self._placement = self._devices.place(program)
             self._placed = True

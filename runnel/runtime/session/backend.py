@@ -7,7 +7,7 @@ this process register them here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Any, Protocol
@@ -115,6 +115,7 @@ class LocalBackend:
         feeds: Sequence[Tensor],
         done: Collection[Operation],
         precision: Any,
+        known: Mapping[Tensor, bool] | None = None,
     ) -> StepPlan:
         options, current = self._options, settings.current
         options = replace(
@@ -123,7 +124,7 @@ class LocalBackend:
             steps_ahead=_first_given(options.steps_ahead, current.steps_ahead),
             tensor_float_32=_first_given(options.tensor_float_32, current.tensor_float_32),
         )
-        return StepPlan(fetches, targets, feeds, self.task, self.devices, options, done)
+        return StepPlan(fetches, targets, feeds, self.task, self.devices, options, done, known)
 
     def partial_run(self, session: Any, fetches: Any, feeds: list[Any]) -> PartialRun:
         return PartialRun(session, fetches, feeds)

@@ -303,7 +303,32 @@ class BaseSession:
         keys = [self._graph.as_graph_element(f, allow_operation=False) for f in feed_list or ()]
         if len(set(keys)) < len(keys):
             raise ValueError(f"A tensor is twice in feed_list: {[k.name for k in keys]}")
-        prepared, _ = self._prepare(fetches, dict.fromkeys(keys))
+        return self._callable(self._prepare(fetches, dict.fromkeys(keys))[0], keys, accept_options)
+
+    def _callable_where(
+        self, fetches: Any, feed_list: list[Any], known: Mapping[Tensor, bool]
+    ) -> Callable[..., Any]:
+        """:meth:`make_callable` of a step in which tensors have the values ``known``.
+
+        What is fed for them must be these values. A step that other tasks have a part in is
+        prepared as for any values.
+        """
+        backend = self._backend
+        if not known or not isinstance(backend, LocalBackend):
+            return self.make_callable(fetches, feed_list)
+        self._require_open()
+        elements, rebuild = expand_fetches(self._graph, fetches)
+        tensors = sorted((e for e in elements if isinstance(e, Tensor)), key=_place)
+        targets = sorted((e for e in elements if isinstance(e, Operation)), key=lambda op: op.id)
+        feeds = sorted(feed_list, key=_place)
+        precision = self._options.precision or self._graph.mixed_precision
+        plan = backend.plan(tensors, targets, feeds, (), precision, known)
+        prepared = _Prepared(plan, fetches, rebuild, tensors, feeds)
+        return self._callable(prepared, list(feed_list), False)
+
+    def _callable(
+        self, prepared: _Prepared, keys: list[Tensor], accept_options: bool
+    ) -> Callable[..., Any]:
         plan, fetched = prepared.plan, prepared.fetched
         places = [keys.index(tensor) for tensor in prepared.feeds]
 
