@@ -25,7 +25,7 @@ def tier_of(runner: SegmentRunner, variant: Variant | None) -> str:
         return INTERPRETED
     if variant is None:
         return NOT_RUN
-    if variant.cut is not None:
+    if variant.cut is not None or runner.by_shapes is not None:
         return IN_PIECES
     if variant.executable is not None:
         return COMPILED
@@ -36,6 +36,8 @@ def reason_for(runner: SegmentRunner, variant: Variant | None) -> str:
     """Why that is its tier."""
     if runner._mode == NEVER:
         return _why_never(runner)
+    if variant is not None and runner.by_shapes is not None:
+        return "shapes change from step to step: what keeps its own is compiled apart"
     if variant is not None and variant.cut is not None:
         return "a loop in it has no compiled form for these shapes: what is around it is compiled"
     if variant is not None and any(cell.by_rows for cell in runner.state.load_cells):

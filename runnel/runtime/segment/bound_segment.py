@@ -7,7 +7,7 @@ made when it is first wanted. When a compiled form fails, the interpreter finds 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ from runnel.runtime.interpret.segment_state import SegmentState
 from runnel.runtime.interpret.stacked_code import stacked
 from runnel.runtime.interpret.stretch import Stretches
 from runnel.runtime.segment.bounded_loops import bound_loops
+from runnel.runtime.segment.changing_shapes import ChangingShapes
 from runnel.runtime.segment.compilations import Compilations
 from runnel.runtime.segment.compile_cost import compile_cost
 from runnel.runtime.segment.cut_segment import CutSegment, cut_around
@@ -131,6 +132,12 @@ class BoundSegment:
         self._may_lack_value = self.choice.has_branches or bool(state.optional)
         self._spare = SpareBuffers()
         self._cuts: dict[Node, CutSegment] = {}
+        self.by_shapes: CutSegment | None = None
+        """The segment in pieces, where shapes change and most of the work keeps its own."""
+        self._changing: ChangingShapes | None = None
+        """Watches some runs once shapes change, to find what keeps its own."""
+        if self._mode == AUTO and not (passes_state or self.choice.is_compiled_at_once):
+            self._changing = ChangingShapes(segment)
         self.compilations = Compilations(
             *(self._compiler, self._code, state, self._variants, self.choice),
             *(self._bound, self._cut_around),
@@ -222,11 +229,12 @@ class BoundSegment:
         if node is None or self._passes_state:
             return None
         if node not in self._cuts:
-            bind = partial(self._alike, self._program, access=self._access)
-            self._cuts[node] = cut_around(
-                node, self._program, self.segment, self._access, self._device, bind
-            )
+            self._cuts[node] = self._cut([node])
         return self._cuts[node]
+
+    def _cut(self, nodes: Collection[Node]) -> CutSegment:
+        bind = partial(self._alike, self._program, access=self._access)
+        return cut_around(nodes, self._program, self.segment, self._access, self._device, bind)
 
     def _bound(
         self, variant: Variant, executable: Executable, overwritten: list[Cell]

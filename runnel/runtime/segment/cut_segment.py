@@ -1,13 +1,14 @@
-"""Cuts a segment around a loop that has no compiled form for some shapes.
+"""Cuts a segment around what is better interpreted for the shapes that come.
 
 Clustering decides what compiles before shapes are known. For concrete shapes a loop may turn out to
 have no compiled form: a variable changes its shape, or branches return different ones. Then it runs
-dynamically for these shapes, and the code before and after it is compiled.
+dynamically for these shapes, and the code before and after it is compiled. The same is done around
+what takes other shapes in every step (``changing_shapes``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from copy import copy
 from dataclasses import replace
 from typing import Any, Protocol
@@ -48,18 +49,18 @@ class CutSegment:
 
 
 def cut_around(
-    node: Node,
+    nodes: Collection[Node],
     program: Program,
     segment: Segment,
     access: StateAccess,
     device: str,
     bind: Callable[[Segment], Runner],
 ) -> CutSegment:
-    """``segment`` of ``program`` with ``node`` left to the host."""
+    """``segment`` of ``program`` with ``nodes`` left to the host."""
     copies = copied(segment.nodes)
     feeds = {value: value for value in segment.inputs}
     part = Program(list(copies.values()), feeds, segment.outputs, program.infos)
     around = copy(access)
-    around.on_host = access.on_host | {copies[node]}
+    around.on_host = access.on_host | {copies[node] for node in nodes}
     pieces = cluster(part, around, device)
     return CutSegment(segment, [bind(replace(piece, device=segment.device)) for piece in pieces])

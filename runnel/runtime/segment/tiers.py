@@ -25,6 +25,7 @@ from runnel.runtime.devices.transfer import sent_observed
 from runnel.runtime.interpret.segment_state import Reshaped
 from runnel.runtime.segment.beside import begin_beside
 from runnel.runtime.segment.bound_segment import BoundSegment
+from runnel.runtime.segment.changing_shapes import ChangingShapes
 from runnel.runtime.segment.tier_trial import TierTrial
 from runnel.runtime.segment.variants import Variant
 from runnel.runtime.state.cell import as_numpy
@@ -66,6 +67,11 @@ class SegmentRunner(BoundSegment):
         variant = self._variants.find(inputs)
         if variant is None or (self._may_lack_value and self._lacks_value(inputs)):
             return self._interpreted.run(inputs, context)
+        changing = self._changing
+        if changing is not None and self._variants.meet_many and changing.begin(variant, inputs):
+            return self._run_watched(changing, inputs, context)
+        if self.by_shapes is not None:
+            return self.by_shapes.run(inputs, context)
         executable = self._executable(variant, inputs, context)
         if variant.cut is not None:
             return variant.cut.run(inputs, context)
@@ -107,6 +113,8 @@ class SegmentRunner(BoundSegment):
         """:meth:`run` in the same tier, waited for; what it takes counts for no decision."""
         if context.observer.by_operation and not self.choice.must_compile:
             return self._interpreted.run(inputs, context)
+        if self.by_shapes is not None:
+            return self.by_shapes.run(inputs, context)
         variant = self._variants.find(inputs)
         executable = None
         if variant is not None and not self._lacks_value(inputs):
@@ -129,6 +137,23 @@ class SegmentRunner(BoundSegment):
         needed = executable.executable.needed_bytes
         run = SegmentRun(self.segment.nodes, start, end, outputs, taken, stored, needed)
         context.observer.segment(run)
+        return outputs
+
+    def _run_watched(
+        self, changing: ChangingShapes, inputs: list[Any], context: StepContext
+    ) -> list[Any]:
+        """An interpreted run that tells which shapes change; after some, the segment is cut."""
+        context.observer = changing
+        try:
+            outputs = self._interpreted.run(inputs, context)
+        finally:
+            context.observer = None
+        if changing.is_known:
+            self._changing = None
+            nodes = changing.nodes()
+            if nodes:
+                self.by_shapes = self._cut(nodes)
+                logger.info("%s runs in pieces: shapes in it change from step to step", self._what)
         return outputs
 
     # The compiled form ------------------------------------------------------------------
@@ -300,7 +325,7 @@ class SegmentRunner(BoundSegment):
         self, inputs: list[Any], context: StepContext
     ) -> tuple[Variant, BoundExecutable] | None:
         """The compiled form for ``inputs``, where a call of it need not be waited for."""
-        if context.deadline is not None or context.observer is not None:
+        if context.deadline is not None or context.observer is not None or self.by_shapes:
             return None
         variant = self._variants.find(inputs)
         if variant is None or variant.cut is not None:
