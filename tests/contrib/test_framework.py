@@ -134,3 +134,21 @@ def test_the_key_of_a_function_in_scopes_is_where_programs_look_for_it():
     with framework.arg_scope([scaled], factor=2) as scope:
         assert scope[scaled._key_op]["factor"] == 2
     assert framework.arg_scope_func_key(scaled) == scaled._key_op
+
+
+def test_scopes_of_names():
+    framework = tf.contrib.framework
+    assert framework.get_name_scope() == ""
+    with tf.name_scope("outer"), tf.name_scope("inner"):
+        assert framework.get_name_scope() == "outer/inner"
+    # What TensorFlow 1.15 gives.
+    for name, stripped in [
+        ("a/b/c:0", "b/c:0"),
+        ("^a/b", "^b"),
+        ("loc:@a/b", "loc:@b"),
+        ("ab/c", "ab/c"),
+    ]:
+        assert framework.strip_name_scope(name, "a") == stripped
+    assert framework.strip_name_scope("a/b", None) == "a/b"
+    for name, longer in [("b:0", "a/b:0"), ("^b", "^a/b"), ("loc:@b", "loc:@a/b")]:
+        assert framework.prepend_name_scope(name, "a") == longer

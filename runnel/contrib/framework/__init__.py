@@ -10,6 +10,11 @@ from runnel.contrib.framework.arg_scope import (
     current_arg_scope,
     has_arg_scope,
 )
+from runnel.contrib.framework.name_scopes import (
+    get_name_scope,
+    prepend_name_scope,
+    strip_name_scope,
+)
 from runnel.contrib.framework.variables import (
     VariableDeviceChooser,
     add_model_variable,
@@ -72,6 +77,7 @@ __all__ = [
     "get_global_step",
     "get_local_variables",
     "get_model_variables",
+    "get_name_scope",
     "get_or_create_global_step",
     "get_trainable_variables",
     "get_unique_variable",
@@ -92,9 +98,11 @@ __all__ = [
     "local_variable",
     "model_variable",
     "nest",
+    "prepend_name_scope",
     "smart_cond",
     "smart_constant_value",
     "sort",
+    "strip_name_scope",
     "variable",
 ]
 
