@@ -188,6 +188,8 @@ def _real_power(x: Any, y: Any) -> Any:
     exponent = y.item() if y.size == 1 and y.ndim <= x.ndim else None
     if exponent in (2, 3):  # as XLA has them
         return x * x if exponent == 2 else x * x * x
+    if exponent == -1:
+        return x.dtype.type(1) / x
     if exponent == 0.5:  # NumPy takes the root, which differs for -0 and -infinity
         return np.sqrt(np.abs(x, where=x == -np.inf, out=np.array(x))) + x.dtype.type(0)
     if exponent is None or not exponent.is_integer() or x.dtype not in (np.float32, np.float64):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from runnel.native.input_library import carried_library
 
-_OPERATIONS = {np.add: 0, np.multiply: 1, np.maximum: 2, np.minimum: 3}
+_OPERATIONS: dict[Any, int] = {np.add: 0, np.multiply: 1, np.maximum: 2, np.minimum: 3}
 _TYPES = {np.dtype(t): i for i, t in enumerate((np.float32, np.float64, np.int32, np.int64))}
 
 

@@ -56,8 +56,8 @@ def _(xp, values, value_range, nbins, *, dtype, check):
     low, high = value_range[0], value_range[1]
     check(low < high, lambda: f"value_range must ascend, not {value_range.tolist()}")
     step = (high - low).astype(np.float64) / count
-    places = xp.floor((values.reshape(-1) - low).astype(np.float64) / step)
-    bins = xp.clip(places, 0, count - 1).astype(np.int64)
+    places = (values.reshape(-1) - low).astype(np.float64) / step
+    bins = xp.clip(places, 0, count - 1).astype(np.int64)  # towards zero, which is down
     return xp.bincount(bins, minlength=count)[:count].astype(dtype.np_dtype)
 
 

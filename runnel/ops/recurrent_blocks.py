@@ -16,7 +16,7 @@ from runnel.graph.shapes import Dims
 from runnel.ops.arithmetic import multiply
 from runnel.ops.half_precision import narrow, widen
 from runnel.ops.joining import concat
-from runnel.ops.matmul import matmul
+from runnel.ops.matmul import matmul, multiply_matrices
 from runnel.ops.reduce_functions import reduce_sum
 from runnel.ops.splitting import split
 
@@ -88,7 +88,7 @@ def _lstm_step(
 ) -> tuple[Any, ...]:
     """The gates, memories and output of one step; everything is wide enough to compute with."""
     w, wci, wcf, wco, b = weights
-    i, ci, f, o = xp.split(xp.concatenate([x, h_prev], 1) @ w + b, 4, 1)
+    i, ci, f, o = xp.split(multiply_matrices(xp, xp.concatenate([x, h_prev], 1), w) + b, 4, 1)
     i = _logistic(xp, i + cs_prev * wci if peep else i)
     f = _logistic(xp, (f + bias) + cs_prev * wcf if peep else f + bias)
     ci = xp.tanh(ci)
@@ -306,8 +306,8 @@ def _(
         cs_back, dicfo, *peepholes = (
             xp.where(is_inside, value, xp.zeros_like(value)) for value in found
         )
-        back = dicfo @ weights[0].T
-        w_part = xp.concatenate([row, h_before], 1).T @ dicfo
+        back = multiply_matrices(xp, dicfo, weights[0].T)
+        w_part = multiply_matrices(xp, xp.concatenate([row, h_before], 1).T, dicfo)
         parts = (w_part, *peepholes, dicfo.sum(0))
         sums = tuple(total + part for total, part in zip(sums, parts))
         return (cs_back, back[:, size:], sums), (back[:, :size],)
@@ -339,9 +339,9 @@ def _(x, h_prev, *_):
 
 @gru_block_cell_op.kernel
 def _(xp, x, h_prev, w_ru, w_c, b_ru, b_c):
-    gates = _logistic(xp, xp.concatenate([x, h_prev], 1) @ w_ru + b_ru)
+    gates = _logistic(xp, multiply_matrices(xp, xp.concatenate([x, h_prev], 1), w_ru) + b_ru)
     r, u = xp.split(gates, 2, 1)
-    c = xp.tanh(xp.concatenate([x, r * h_prev], 1) @ w_c + b_c)
+    c = xp.tanh(multiply_matrices(xp, xp.concatenate([x, r * h_prev], 1), w_c) + b_c)
     return r, u, c, u * h_prev + (1 - u) * c
 
 
@@ -357,10 +357,10 @@ def _(xp, x, h_prev, w_ru, w_c, b_ru, b_c, r, u, c, d_h):
     size = x.shape[1]
     d_c_bar = d_h * (1 - u) * (1 - c * c)
     d_u_bar = d_h * (h_prev - c) * u * (1 - u)
-    of_c = d_c_bar @ w_c.T
+    of_c = multiply_matrices(xp, d_c_bar, w_c.T)
     d_hr = of_c[:, size:]
     d_gates = xp.concatenate([d_hr * h_prev * r * (1 - r), d_u_bar], 1)
-    of_gates = d_gates @ w_ru.T
+    of_gates = multiply_matrices(xp, d_gates, w_ru.T)
     d_x = of_gates[:, :size] + of_c[:, :size]
     return d_x, of_gates[:, size:] + d_hr * r + d_h * u, d_c_bar, d_gates
 

@@ -18,6 +18,7 @@ from runnel.graph.operation import Tensor
 from runnel.graph.registry import OpDef, register_op
 from runnel.graph.shapes import Dims, format_dims
 from runnel.ops.array_shape import shape as shape_of
+from runnel.ops.blas_threads import multiply
 from runnel.ops.half_precision import narrow
 from runnel.ops.image.native_resize import resized_natively
 from runnel.ops.image.pixel_grid import PixelGrid
@@ -92,8 +93,8 @@ def weighted(xp: Any, images: Any, rows: Any, columns: Any) -> Any:
     """``images`` with the matrix ``rows`` applied to axis 1 and ``columns`` to axis 2."""
     batch, height, width, channels = images.shape
     if xp is np:
-        tall = np.matmul(rows, images.reshape(batch, height, width * channels))
-        return np.matmul(columns, tall.reshape(batch, -1, width, channels))
+        tall = multiply(np.matmul, rows, images.reshape(batch, height, width * channels))
+        return multiply(np.matmul, columns, tall.reshape(batch, -1, width, channels))
     # Not in fewer bits, which a GPU would otherwise take for products.
     return xp.einsum("yh,bhwc,xw->byxc", rows, images, columns, precision="highest")
 
