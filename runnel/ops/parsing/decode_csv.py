@@ -118,7 +118,7 @@ def _column(
 def _values(fields: Sequence[bytes], dtype: DType, number: int) -> np.ndarray:
     """What the fields of a column are, of which none is missing."""
     if dtype is not dtypes.string:
-        numbers = numbers_of(fields, dtype)
+        numbers = numbers_of(fields, dtype) if len(fields) >= FEWEST else None
         return _numbers(fields, dtype, number) if numbers is None else numbers
     out = np.empty(len(fields), object)
     out[:] = fields

@@ -19,10 +19,9 @@ FEWEST = 8
 
 # The texts come with the data: where no number can be, there must be one way only to see that.
 _INTEGER = re.compile(rb"\s*([+-]?)(\d+)\s*")
-_FLOAT = re.compile(
-    rb"\s*[+-]?(\d+(\.\d*)?([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|infinity|nan)\s*",
-    re.IGNORECASE,
-)
+_SHORT = 40
+"""Integers up to this length Python reads at once."""
+_LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 def numbers_of(texts: Sequence[bytes], dtype: DType) -> np.ndarray | None:
@@ -38,7 +37,7 @@ def numbers_of(texts: Sequence[bytes], dtype: DType) -> np.ndarray | None:
             == count
         ):
             return of_type(words, dtype)
-    # Python reads what the expressions above do, and an underscore between digits.
+    # Beyond what C reads Python takes an underscore between digits.
     if b"_" in b"".join(texts):
         return None
     try:
@@ -61,17 +60,26 @@ def of_type(values: np.ndarray, dtype: DType) -> np.ndarray | None:
 
 def number_of(text: bytes, dtype: DType) -> Any:
     """The number that ``text`` is, or None where it is none of ``dtype``."""
-    if dtype.is_integer:
-        found = _INTEGER.fullmatch(text)
-        if found is None:
-            return None
-        digits = found[2].lstrip(b"0") or b"0"
-        if len(digits) > 20:  # more than any type has; Python refuses to read thousands
-            return None
-        value = int(found[1] + digits)
-        low, high = dtype.limits
-        return value if low <= value <= high else None
-    if _FLOAT.fullmatch(text) is None:
+    if b"_" in text:
         return None
-    with np.errstate(over="ignore"):
-        return dtype.np_dtype.type(float(text))
+    try:
+        if not dtype.is_integer:
+            value = float(text)
+            if abs(value) <= _LARGEST_SINGLE:
+                return dtype.np_dtype.type(value)
+            with np.errstate(over="ignore"):
+                return dtype.np_dtype.type(value)
+        number = int(text) if len(text) <= _SHORT else _long_integer(text)
+    except ValueError:
+        return None
+    low, high = dtype.limits
+    return number if low <= number <= high else None
+
+
+def _long_integer(text: bytes) -> int:
+    """An integer that may begin with many zeros; Python refuses to read thousands of digits."""
+    found = _INTEGER.fullmatch(text)
+    digits = found[2].lstrip(b"0") or b"0" if found is not None else b""
+    if found is None or len(digits) > 20:  # more than any type has
+        raise ValueError("no integer of 64 bits")
+    return int(found[1] + digits)

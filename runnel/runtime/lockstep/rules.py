@@ -318,6 +318,16 @@ def _examples(node: Node, call: Call, args: Sequence[Any], count: int) -> Any:
     return found[0] if len(found) == 1 else found
 
 
+def _lines(node: Node, call: Call, args: Sequence[Any], count: int) -> Any:
+    """Lines of values: the columns of all rows' lines."""
+    records, *defaults = args
+    array = stacked(records) if is_rows(records) else None
+    if array is None or any(map(is_rows, defaults)):
+        return None
+    columns = [StackedRows(column) for column in call(array, *defaults)]
+    return columns[0] if len(columns) == 1 else columns
+
+
 def _zip(names: str, rule: Rule) -> dict[str, Rule]:
     return dict.fromkeys(names.split(), rule)
 
@@ -344,4 +354,5 @@ _RULES: dict[str, Rule] = {
     **_zip("ResizeBilinear ResizeNearestNeighbor ResizeBicubic ResizeArea", _batched),
     **_zip("DecodeRaw StringJoin", _texts),
     **_zip("ParseSingleExample", _examples),
+    **_zip("DecodeCSV", _lines),
 }

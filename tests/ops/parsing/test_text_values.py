@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -65,6 +67,35 @@ def test_plain_numbers_are_read_together(reader):
         assert found is not None and found.tolist() == [12, -7, 0] * 5
     found = numerals.numbers_of([b"inf", b"1.25", b"1e300"], dtypes.float32)
     assert found is not None and found.tolist() == [np.inf, 1.25, np.inf]
+
+
+INTEGER = re.compile(rb"\s*[+-]?\d+\s*")
+REAL = re.compile(
+    rb"\s*[+-]?(\d+(\.\d*)?([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|infinity|nan)\s*",
+    re.IGNORECASE,
+)
+
+
+@given(NUMERALS | TEXTS.map(str.encode) | st.binary(max_size=6))
+@example(b"1_0")
+@example(b"1\x00")
+@example(b" +" + b"0" * 5000 + b"12 ")
+@example(b"9" * 5000)
+@example(b"")
+def test_numbers_are_what_the_formats_are(text):
+    for dtype in TYPES:
+        form = INTEGER if dtype.is_integer else REAL
+        found = numerals.number_of(text, dtype)
+        if form.fullmatch(text) is None:
+            assert found is None
+        elif not dtype.is_integer:
+            assert found is not None and found.dtype == dtype.np_dtype
+        elif found is None:
+            low, high = dtype.limits
+            digits = text.strip().lstrip(b"+-0") or b"0"
+            assert len(digits) > 20 or not low <= int(text) <= high
+        else:
+            assert found == int(text.strip().replace(b"0" * 5000, b""))
 
 
 FIELDS = st.sampled_from(
