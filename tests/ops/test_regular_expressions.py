@@ -2,9 +2,11 @@
 
 import pytest
 from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import runnel as tf
 from runnel.ops.strings import linear_matching
+from runnel.ops.strings.plain_patterns import plain_pattern
 from runnel.ops.strings.re2_syntax import SyntaxFault
 from runnel.ops.strings.unicode_scripts import characters_of_script
 from tests.pattern_engines import EXPRESSIONS, TEXTS_OF_BYTES
@@ -20,6 +22,7 @@ def run(fetch):
     "pattern",
     [
         *("(a+)+b", "(a*)*b", "(a|a)+b", "(.*)(.*)(.*)(.*)[^a]", "(a?){30}a{30}b"),
+        *("a+b", "(a|aa)b", "[^b]+(a?)b", "a{1000}b", "(a)+?b", "a{0,900}b"),
         *("(?:a|aa)+(?:a?){99}b", "((a{10}){10}){10}b", "(?i)(\\pL*|a)*1", "(x|a|b|(a+)*)+$^"),
     ],
 )
@@ -157,3 +160,43 @@ def test_both_engines_find_the_same_groups_at_the_same_places(pattern, text):
     options.log_errors = False
     theirs = _outcome(lambda given: re2.compile(given, options), re2.error, pattern, [text])
     assert _outcome(linear_matching.Pattern, SyntaxFault, pattern, [text]) == theirs
+
+
+_SIMPLE_PIECES = r"""
+    a b ab k [^a] [a-c] \w \s \W . \. (?i:k) (a) ([ab]+) (b*) (?:a|ab) (b|bc|a)
+    a+ a* b? [ab]+? [^a]* \d{2} .{1,3} a{2,} ^ $ \b \B \A \z [[:punct:]] \x{41}
+""".split()  # noqa: SIM905 (it is easier to read)
+_SIMPLE = st.lists(st.sampled_from(_SIMPLE_PIECES), max_size=4).map("".join)
+
+
+@settings(max_examples=500, deadline=None)
+@given(EXPRESSIONS | _SIMPLE, st.text("aabbckA .7_\n\0*", max_size=12))
+@example(".+$", "ab\n")
+@example("a*b", "aab")
+def test_plain_patterns_match_as_others_do(pattern, text):
+    plain = plain_pattern(pattern.encode())
+    if plain is None:
+        return
+    content = text.encode()
+    assert plain.takes(content)
+    expected = linear_matching.Pattern(pattern.encode())
+    groups = range(expected.groups + 1)
+    for place in range(len(content) + 1):
+        ours, theirs = plain.expression.search(content, place), expected.search(content, place)
+        spans = [match and [match.span(group) for group in groups] for match in (ours, theirs)]
+        assert spans[0] == spans[1]
+    assert (plain.expression.fullmatch(content) is None) == (expected.fullmatch(content) is None)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["o", "[^a-z ]+", r"(\w+) (\w+)", "<[^>]*>", r"^\s+", "[ab]{2,5}"]
+)
+def test_common_patterns_are_plain(pattern):
+    assert plain_pattern(pattern.encode()) is not None
+
+
+@pytest.mark.parametrize(
+    "pattern", ["", "a*", "(a+)+b", "a+a+a+", "ä", "(", r"\C", "(a|b)*", "a**"]
+)
+def test_patterns_with_too_many_ways_are_not(pattern):
+    assert plain_pattern(pattern.encode()) is None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from runnel.graph.errors import InvalidArgumentError
 from runnel.graph.operation import Tensor
 from runnel.graph.shape_inference import unchanged
+from runnel.ops.strings.plain_patterns import plain_pattern
 from runnel.ops.strings.re2_syntax import SyntaxFault
 from runnel.ops.strings.texts import each, encoded, string_op
 
@@ -53,11 +54,14 @@ def _engine() -> tuple[Callable[[bytes], Any], type[Exception]]:
     return lambda pattern: re2.compile(pattern, options), re2.error
 
 
+_compiled = lru_cache(256)(lambda compile_pattern, pattern: compile_pattern(pattern))
+
+
 def compiled(pattern: bytes) -> Any:
     """The pattern, ready to match texts of UTF-8."""
     compile_pattern, refusal = _engine()
     try:
-        return compile_pattern(pattern)
+        return _compiled(compile_pattern, pattern)
     except refusal as error:
         (reason,) = error.args
         raise InvalidArgumentError(
@@ -95,6 +99,23 @@ class _Rewrite:
                 f"{expression.groups}",
             )
 
+    def of_plain(self) -> Callable[[re.Match[bytes]], bytes] | bytes:
+        """The same for Python's expressions: a function, or what each match is replaced by."""
+        parts, numbers = self._parts, [part for part in self._parts if isinstance(part, int)]
+        if not numbers:
+            text = b"".join(part for part in parts if isinstance(part, bytes))
+            # Python looks for groups in texts with a backslash.
+            return self.of if b"\\" in text else text
+        form = b"".join(b"%b" if isinstance(p, int) else p.replace(b"%", b"%%") for p in parts)
+
+        def replaced(match: re.Match[bytes]) -> bytes:
+            try:
+                return form % match.group(*numbers)
+            except TypeError:  # a group is not in this match
+                return self.of(match)
+
+        return replaced
+
     def of(self, match: Any) -> bytes:
         return b"".join(
             (match.group(part) or b"") if isinstance(part, int) else part for part in self._parts
@@ -114,7 +135,13 @@ def _replaced(texts: Any, pattern: bytes, rewrite: bytes, everywhere: bool) -> n
     def every(text: bytes) -> bytes:
         return b"".join(_replaced_everywhere(expression, text, replacement))
 
-    return each(every if everywhere else first, texts)
+    general = every if everywhere else first
+    plain = plain_pattern(pattern)
+    if plain is None:
+        return each(general, texts)
+    replace, takes, most = plain.expression.sub, plain.takes, 0 if everywhere else 1
+    instead = replacement.of_plain()
+    return each(lambda text: replace(instead, text, most) if takes(text) else general(text), texts)
 
 
 def _replaced_everywhere(expression: Any, text: bytes, replacement: _Rewrite) -> Iterator[bytes]:
@@ -151,7 +178,13 @@ def _character_length(text: bytes, place: int) -> int:
 
 def _matched(texts: Any, pattern: bytes) -> np.ndarray:
     match = compiled(pattern).fullmatch
-    return each(lambda text: match(text) is not None, texts, np.bool_)
+    plain = plain_pattern(pattern)
+    if plain is None:
+        return each(lambda text: match(text) is not None, texts, np.bool_)
+    quick, takes = plain.expression.fullmatch, plain.takes_whole
+    return each(
+        lambda text: (quick(text) if takes(text) else match(text)) is not None, texts, np.bool_
+    )
 
 
 @replace_op.kernel
