@@ -44,6 +44,10 @@ def sparse(parts):
     return [parts.indices, parts.values, parts.dense_shape]
 
 
+def rows(*ragged):
+    return [part for one in ragged for part in (one.values, one.row_splits)]
+
+
 CASES = {
     "lower": (lambda tf, x: tf.strings.lower(x, encoding="utf-8"), TEXTS),
     "upper": (lambda tf, x: tf.strings.upper(x), TEXTS),
@@ -118,7 +122,45 @@ CASES = {
     "strong hash": (lambda tf, x: tf.strings.to_hash_bucket_strong(x, 10**12, [3, -4]), TEXTS),
     "old hash": (lambda tf, x: tf.string_to_hash_bucket(x, 10**12), TEXTS),
     "hash of long": (lambda tf, x: tf.strings.to_hash_bucket_fast(x, 10**12), texts(200, 400)),
-    "decoded": (lambda tf, x: tf.strings.unicode_decode(x, "UTF-8").to_sparse().values, TEXTS),
+    "decoded": (lambda tf, x: rows(*tf.strings.unicode_decode_with_offsets(x, "UTF-8")), TEXTS),
+    "damaged decoded": (
+        lambda tf, x: rows(*tf.strings.unicode_decode_with_offsets(x, "UTF-8")),
+        np.concatenate([TEXTS, DAMAGED]),
+    ),
+    "nothing decoded": (
+        lambda tf, x: rows(*tf.strings.unicode_decode_with_offsets(x, "UTF-8")),
+        np.array([b"", b"", b"a", b""], object),
+    ),
+    "decoded without controls": (
+        lambda tf, x: rows(tf.strings.unicode_decode(x, "UTF-8", replace_control_characters=True)),
+        TEXTS,
+    ),
+    "UTF-16 decoded": (
+        lambda tf, x: rows(
+            *tf.strings.unicode_decode_with_offsets(
+                tf.strings.unicode_transcode(x, "UTF-8", "UTF-16-BE"), "UTF-16-BE"
+            )
+        ),
+        TEXTS,
+    ),
+    "UTF-32 decoded": (
+        lambda tf, x: rows(
+            *tf.strings.unicode_decode_with_offsets(
+                tf.strings.unicode_transcode(x, "UTF-8", "UTF-32-BE"), "UTF-32-BE"
+            )
+        ),
+        TEXTS,
+    ),
+    "encoded": (
+        lambda tf, x: tf.strings.unicode_encode(tf.strings.unicode_decode(x, "UTF-8"), "UTF-16-BE"),
+        TEXTS,
+    ),
+    "encoded, some wrong": (
+        lambda tf, x: tf.strings.unicode_encode(
+            tf.RaggedTensor.from_row_splits(x, tf.constant([0, 2, 2, 5], tf.int64)), "UTF-8"
+        ),
+        np.array([97, 0xD800, 0x10FFFF, 0x110000, 0xE4], np.int32),
+    ),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from runnel.ops.array_shape import shape as shape_of
 from runnel.ops.joining import concat
 from runnel.ops.ragged.ragged_tensor import RaggedTensor, ragged_or_tensor
 from runnel.ops.ranges import range as sequence
-from runnel.ops.strings.texts import encoded, one_by_one, string_op
+from runnel.ops.strings.texts import encoded, in_pieces, one_by_one, string_op
 
 _HOW = [
     "errors: {'strict', 'replace', 'ignore'} = 'replace'",
@@ -107,6 +108,34 @@ def _characters(
     return found, starts
 
 
+_WIDTHS = {
+    "utf-8": (1, [0x80, 0x800, 0x10000], 1),
+    "utf-16-be": (2, [0x10000], 2),
+    "utf-32-be": (4, [], 0),
+}
+"""How many bytes a character has at least, from which ones on it has more, and how many more."""
+
+
+def _decoded_together(
+    texts: np.ndarray, codec: str, kind: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The characters of texts; ``UnicodeDecodeError`` where one of them has something else."""
+    decoded: list[str] = []
+    for piece in in_pieces(texts):
+        decoded += [text.decode(codec) for text in piece]
+    splits = np.zeros(len(decoded) + 1, np.int64)
+    splits[1:] = np.cumsum(np.fromiter(map(len, decoded), np.int64, len(decoded)))
+    numbers = np.frombuffer("".join(decoded).encode("utf-32-le"), "<i4")
+    least, bounds, more = _WIDTHS[codec]
+    sizes = np.full(len(numbers), least, np.int64)
+    for bound in bounds:
+        sizes += more * (numbers >= bound)
+    begins = np.cumsum(sizes) - sizes
+    # From the first byte of all texts to the first of the own one.
+    firsts = np.append(begins, 0)[splits[:-1]] if len(numbers) else splits[:-1]
+    return splits.astype(kind), numbers.copy(), begins - np.repeat(firsts, np.diff(splits))
+
+
 def _decoded(
     texts: Any, encoding: Any, errors: Any, stand_in: int, no_controls: bool, kind: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -119,10 +148,14 @@ def _decoded(
             None, None, f"Could not create converter for input encoding: {name}"
         ) from None
     how = encoded(errors).decode()
+    array = np.asarray(texts, object)
+    if codec.lower() in _WIDTHS and (how == "strict" or not no_controls):
+        with suppress(UnicodeDecodeError):
+            return _decoded_together(array, codec.lower(), kind)
     numbers: list[int] = []
     places: list[int] = []
     splits = [0]
-    for text in one_by_one(np.asarray(texts, object)):
+    for text in one_by_one(array):
         found, starts = _characters(text, codec, how, stand_in, no_controls)
         numbers += found
         places += starts
@@ -184,7 +217,12 @@ def _(xp, values, splits, *, errors, output_encoding, replacement_char):
             raise InvalidArgumentError(None, None, f"Code point is out of range: {number}")
         return chr(replacement_char) if how == "replace" else ""
 
-    characters = [one(number) for number in values.tolist()]
+    usual = (values >= 0) & (values < 0x110000) & ((values < 0xD800) | (values >= 0xE000))
+    characters: Any
+    if usual.all():
+        characters = values.astype("<i4").tobytes().decode("utf-32-le")
+    else:
+        characters = [one(number) for number in values.tolist()]
     cuts = splits.tolist()
     out = np.empty(len(cuts) - 1, object)
     out[:] = [
