@@ -13,7 +13,7 @@ from runnel.graph.dtypes import as_dtype
 from runnel.graph.graph import get_default_graph, reset_default_graph
 from runnel.graph.operation import Tensor
 from runnel.graph.sparse_tensor import SparseTensor
-from runnel.keras.layer import unique_name
+from runnel.keras.layer import forget_names, unique_name
 from runnel.keras.tracking import tracked_variables
 from runnel.ops import arithmetic
 from runnel.ops.array_shape import shape as shape
@@ -130,6 +130,11 @@ def get_uid(prefix: str = "") -> int:
     """The number of the next nameless layer with this prefix, from 1."""
     made = unique_name(f"__uid_{prefix}")
     return int(made.rpartition("_")[2]) + 1 if made != f"__uid_{prefix}" else 1
+
+
+def reset_uids() -> None:
+    """Counts nameless layers of the default graph from the start."""
+    forget_names()
 
 
 # Variables and values -------------------------------------------------------------------------

@@ -400,3 +400,8 @@ def unique_name(base: str, first: int = 0) -> str:
         used = counts[0].get(base, first)
         counts[0][base] = used + 1
     return f"{base}_{used}" if used else base
+
+
+def forget_names() -> None:
+    """Counts the layers of the default graph from the start."""
+    get_default_graph().get_collection_ref(_NAMES_KEY).clear()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from runnel.graph.graph import get_default_graph, name_scope
@@ -41,3 +43,15 @@ def phase_of_graph() -> Any:
     """The learning phase of the default graph if anything has asked for it, else None."""
     kept = get_default_graph().get_collection_ref(_KEY)
     return kept[0] if kept else None
+
+
+@contextmanager
+def phase_kept(graph: Any, value: int) -> Iterator[None]:
+    """The phase of ``graph`` is ``value`` inside the block, and afterwards what it was."""
+    kept = graph.get_collection_ref(_KEY)
+    before = list(kept)
+    kept[:] = [value]
+    try:
+        yield
+    finally:
+        kept[:] = before

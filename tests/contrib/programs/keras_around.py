@@ -256,3 +256,26 @@ def progress(tf, run):
     # How long it took differs.
     lines = [line for line in written.getvalue().splitlines() if line]
     return [_words(*[" ".join(p for p in li.split(" ") if p[-1:] != "s") for li in lines])]
+
+
+def backend(tf, run):
+    k = tf.keras.backend
+    images, rows = tf.constant(values(1, 2, 4, 4, 3)), tf.constant(values(2, 3, 5, 4))
+    volumes = tf.constant(values(3, 1, 2, 2, 3, 2))
+    mean, variance = tf.constant(values(4, 3)), tf.constant(np.abs(values(5, 3)) + 0.5)
+    with k.learning_phase_scope(1):
+        phase = k.in_train_phase(rows, -rows)
+    found = [
+        k.resize_images(images, 2, 3, "channels_last"),
+        k.resize_images(images, 2, 1, "channels_first"),
+        k.resize_images(images, 3, 2, "channels_last", "bilinear"),
+        k.resize_volumes(volumes, 2, 1, 2, "channels_last"),
+        k.temporal_padding(rows, (2, 1)),
+        k.spatial_2d_padding(images, ((1, 0), (2, 1))),
+        k.spatial_3d_padding(volumes, ((1, 0), (0, 1), (1, 1)), "channels_first"),
+        k.batch_normalization(images, mean, variance, mean, variance),
+        *k.normalize_batch_in_training(images, mean, variance, [0, 1, 2]),
+        k.in_top_k(tf.constant(values(6, 4, 5)), tf.constant([0, 1, 2, 3]), 2),
+        phase,
+    ]
+    return [k.get_value(one) for one in found]
