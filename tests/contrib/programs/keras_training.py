@@ -566,3 +566,67 @@ def operations(tf, run):
 def _applied_again(tf, model):
     """What the model makes of another tensor."""
     return [tf.keras.backend.get_value(model(tf.constant(_X[:3])))]
+
+
+def shapes_of_labels(tf, run):
+    layers = tf.keras.layers
+    found = []
+    steps = np.random.RandomState(6).randint(0, 2, (12, 4))
+    x = values(3, 12, 4, 3)
+    for loss, units, last, y in (
+        ("sparse_categorical_crossentropy", 2, "softmax", steps[..., None]),
+        ("categorical_crossentropy", 2, "softmax", np.eye(2)[steps]),
+        ("binary_crossentropy", 1, "sigmoid", steps[..., None]),
+        ("mse", 1, "linear", steps[..., None].astype(np.float64)),
+    ):
+        model = tf.keras.Sequential(
+            [
+                layers.SimpleRNN(3, return_sequences=True, input_shape=(None, 3)),
+                layers.Dense(units, last),
+            ]
+        )
+        _started(model)
+        model.compile("sgd", loss, metrics=["accuracy"], weighted_metrics=["accuracy"])
+        kwargs = {"sample_weight": np.arange(12.0)} if units == 1 else {}
+        found += _history(model.fit(x, y, 5, 2, **kwargs, **_QUIET)) + model.get_weights()
+    for loss, y in (
+        ("sparse_categorical_crossentropy", _CLASSES[:, None]),
+        ("sparse_categorical_crossentropy", _CLASSES.astype(np.float32)),
+        ("sparse_categorical_crossentropy", list(_CLASSES.tolist())),
+    ):
+        y = np.array(y)
+        model = _mlp(tf, "softmax")
+        model.compile("sgd", loss, metrics=["acc", "sparse_categorical_accuracy"])
+        found += _history(model.fit(_X.astype(np.float64), y, 30, 2, **_QUIET))
+    model = tf.keras.Sequential([layers.Dense(1, activation="sigmoid", input_shape=(5,))])
+    _started(model)
+    model.compile("sgd", "binary_crossentropy", metrics=["accuracy", "mae"])
+    found += _history(model.fit(_X, _BITS[:, 0].astype(bool), 7, 2, **_QUIET))
+    found.append(np.array(model.evaluate(_X[:1], _BITS[:1, 0], verbose=0)))
+    # Compiled anew: TensorFlow would go on to test without the weights of classes.
+    model.compile("sgd", "binary_crossentropy", metrics=["accuracy", "mae"])
+    found += _history(
+        model.fit(
+            _X, _BITS[:, 0], 7, 2, class_weight={0: 1.0, 1: 3.0}, validation_split=0.3, **_QUIET
+        )
+    )
+    return found
+
+
+def convolutional(tf, run):
+    layers = tf.keras.layers
+    x = values(3, 10, 8, 8, 2)
+    inputs = tf.keras.Input((8, 8, 2))
+    y = layers.Conv2D(3, 3, padding="same", activation="relu", kernel_constraint="max_norm")(inputs)
+    z = layers.SeparableConv2D(3, 3, padding="same")(y)
+    y = layers.add([y, z])
+    y = layers.MaxPooling2D()(y)
+    y = layers.DepthwiseConv2D(2, depth_multiplier=2)(y)
+    y = layers.UpSampling2D(2)(y)
+    y = layers.Conv2DTranspose(2, 3, strides=2)(y)
+    y = layers.ZeroPadding2D(1)(y)
+    y = layers.Cropping2D(2)(y)
+    y = layers.AveragePooling2D(3)(layers.PReLU(shared_axes=[1, 2])(y))
+    y = layers.GlobalMaxPooling2D()(layers.LayerNormalization()(y))
+    model = _started(tf.keras.Model(inputs, layers.Dense(3, activation="softmax")(y)))
+    return _trained(tf, "adam", model, x, _HOT[:10], "categorical_crossentropy", metrics=["acc"])
