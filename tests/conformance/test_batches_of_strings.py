@@ -178,6 +178,14 @@ CASES["crossed"] = (
     lambda *args: crossed(*args, hashed=False),
     *(TEXTS.reshape(40, 3), NUMBERS, PLACES),
 )
+CASES["crossed, one of each"] = (
+    lambda tf, x, n: sparse(tf.sparse.cross_hashed([x, tf.reverse(x, [0]), n], 997)),
+    *(TEXTS.reshape(120, 1), np.arange(120)[:, None]),
+)
+CASES["crossed, none"] = (
+    lambda tf, x: sparse(tf.sparse.cross([x, x])),
+    TEXTS[:0].reshape(0, 1),
+)
 CASES["crossed and hashed"] = (
     lambda *args: crossed(*args, hashed=True),
     *(TEXTS.reshape(40, 3), NUMBERS, PLACES),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import string
 from collections.abc import Callable
 from typing import Any
 
@@ -107,7 +108,8 @@ def _(xp, values, *, T, precision, scientific, shortest, width, fill):  # noqa: 
 
 
 # Base64's last two digits: TensorFlow writes those of the alphabet for the web.
-_PADS = (b"", b"===", b"==", b"=")
+_WEB_ALPHABET = (string.ascii_letters + string.digits + "-_").encode()
+_PADS, _ZEROS = (b"", b"===", b"==", b"="), (b"", b"", b"AA", b"A")
 _FROM_WEB, _TO_WEB = bytes.maketrans(b"-_", b"+/"), bytes.maketrans(b"+/", b"-_")
 
 
@@ -120,8 +122,31 @@ def _(xp, texts, *, pad):
     return each(one, texts)
 
 
+def _content_of(texts: list[bytes]) -> list[bytes] | None:
+    """What texts in base64 hold; None where one of them may be wrong."""
+    joined = b"".join(texts)
+    if b"=" in joined:
+        texts = [text.rstrip(b"=") for text in texts]
+        joined = b"".join(texts)
+    sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+    if joined.translate(None, _WEB_ALPHABET) or (sizes % 4 == 1).any():
+        return None
+    if (sizes % 4).any():  # each begins with a group of its own
+        joined = b"".join([text + _ZEROS[len(text) & 3] for text in texts])
+    content = binascii.a2b_base64(joined.translate(_FROM_WEB))
+    begins = np.cumsum((sizes + 3) // 4 * 3) - (sizes + 3) // 4 * 3
+    ends = begins + sizes * 3 // 4
+    return [content[i:j] for i, j in zip(begins.tolist(), ends.tolist(), strict=True)]
+
+
 @decode_base64_op.kernel
 def _(xp, texts):
+    array = np.asarray(texts, object)
+    found = [_content_of(piece) for piece in in_pieces(array)]
+    if None not in found:
+        out = np.empty(array.size, object)
+        out[:] = [text for piece in found for text in piece or ()]
+        return out.reshape(array.shape)
     decode = binascii.a2b_base64
 
     def one(text: bytes) -> bytes:

@@ -86,6 +86,8 @@ class _Feature:
 
     values: np.ndarray
     counts: np.ndarray
+    is_single: bool = False
+    """Whether each example has one."""
 
 
 def _features(
@@ -106,9 +108,11 @@ def _features(
         if (row[1:] < row[:-1]).any():
             order = np.argsort(row, kind="stable")
             row, numbers = row[order], numbers[order]
-        found.append(_Feature(numbers, np.bincount(row, minlength=rows)))
+        counts = np.bincount(row, minlength=rows)
+        found.append(_Feature(numbers, counts, bool((counts == 1).all())))
     for matrix in dense:
-        found.append(_Feature(matrix.reshape(-1), np.full(rows, matrix.shape[1], np.int64)))
+        width = matrix.shape[1]
+        found.append(_Feature(matrix.reshape(-1), np.full(rows, width, np.int64), width == 1))
     return found
 
 
@@ -128,6 +132,13 @@ def _crossed(
     mix: Callable[[Words, Words], Words] = joined_fingerprints,
     hash_key: int = HASH_KEY,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    values = [_numbers(feature.values) if hashed_output else feature.values for feature in features]
+    if all(feature.is_single for feature in features):
+        rows, parts = len(values[0]), values
+        crosses = _joined(parts, rows, hashed_output, num_buckets, mix, hash_key)
+        places = np.zeros((rows, 2), np.int64)
+        places[:, 0] = np.arange(rows)
+        return places, crosses, np.array([rows, min(rows, 1)], np.int64)
     totals = functools.reduce(np.multiply, [feature.counts for feature in features])
     ends = np.cumsum(totals)
     rows, count = len(totals), int(totals.sum())
@@ -141,23 +152,29 @@ def _crossed(
         width = feature.counts[row]
         chosen.append(begins[row] + rest % width)
         rest = rest // width
-    parts = list(zip([feature.values for feature in features], chosen[::-1], strict=True))
-    crosses: np.ndarray
+    parts = [part[at] for part, at in zip(values, chosen[::-1], strict=True)]
+    crosses = _joined(parts, count, hashed_output, num_buckets, mix, hash_key)
+    shape = np.array([rows, totals.max(initial=0)], np.int64)
+    return np.stack([row, place], 1), crosses, shape
+
+
+def _joined(
+    parts: list[np.ndarray],
+    count: int,
+    hashed_output: bool,
+    num_buckets: int,
+    mix: Callable[[Words, Words], Words],
+    hash_key: int,
+) -> np.ndarray:
+    """``count`` crosses, of what each feature has for them: texts and numbers, or hashes."""
     if hashed_output:
         with np.errstate(over="ignore"):
-            numbers = [_numbers(values)[at] for values, at in parts]
             first = np.full(count, hash_key & 2**64 - 1, U64)
             limit = U64(num_buckets or 2**63 - 1)
-            crosses = (functools.reduce(mix, numbers, first) % limit).astype(np.int64)
-    else:
-        texts = [_texts(values)[at].tolist() for values, at in parts]
-        crosses = np.empty(count, object)
-        crosses[:] = list(map(b"_X_".join, zip(*texts, strict=True)))
-    return (
-        np.stack([row, place], 1),
-        crosses,
-        np.array([rows, totals.max(initial=0)], np.int64),
-    )
+            return (functools.reduce(mix, parts, first) % limit).astype(np.int64)
+    crosses = np.empty(count, object)
+    crosses[:] = list(map(b"_X_".join, zip(*[_texts(values) for values in parts], strict=True)))
+    return crosses
 
 
 def _numbers(values: np.ndarray) -> Words:
@@ -167,12 +184,9 @@ def _numbers(values: np.ndarray) -> Words:
     return hashed(values.tolist(), fingerprint64)
 
 
-def _texts(values: np.ndarray) -> np.ndarray:
-    if values.dtype == object:
-        return values
-    out = np.empty(len(values), object)
-    out[:] = [b"%d" % value for value in values.tolist()]
-    return out
+def _texts(values: np.ndarray) -> list[bytes]:
+    found: list[Any] = values.tolist()
+    return found if values.dtype == object else [b"%d" % value for value in found]
 
 
 @cross_op.kernel
