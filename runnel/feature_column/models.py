@@ -146,8 +146,8 @@ def linear_model(
 
 def _rows(given: SparseTensor | None) -> Any:
     """A sparse tensor with one row for each example."""
-    if given is None:
-        return None
+    if given is None or given.dense_shape.dims == (2,):
+        return given  # as it is
     return sparse_reshape(given, stack([given.dense_shape[0], cast(-1, int64)]))
 
 
