@@ -176,7 +176,7 @@ def test_a_program_is_profiled(tmp_path):
     [row] = [row for row in rows if row[-1:] == ["train:0"] and row[0] == "20"]
     assert row[1] != "0"
     assert "A step of 1 units, run 20 times" in found.output
-    assert "variables: 24 B" in found.output
+    assert "variables: 24 bytes" in found.output
     traces = [json.loads(path.read_text()) for path in (tmp_path / "traces").iterdir()]
     names = {e["args"]["name"] for trace in traces for e in trace["traceEvents"] if e["ph"] == "X"}
     assert "train" in names

@@ -123,7 +123,10 @@ class Reference:
                 self.consumers.pop(0)
                 return True
             if spare > 0:
-                first.got.append(self.elements.pop(self.choose(self.elements)))
+                # As in TensorFlow who takes several takes all that are there before who puts in
+                # goes on: of a queue with priorities these may be others.
+                for _ in range(min(spare, wanted)):
+                    first.got.append(self.elements.pop(self.choose(self.elements)))
                 if len(first.got) == first.asked["count"]:
                     single = first.asked["kind"] == "take one"
                     first.result = ("done", (first.got[0] if single else first.got,))
