@@ -26,6 +26,10 @@ one_hot_op = register_op(
 )
 
 
+_MANY = 2048
+"""Elements that are chosen one by one in less time than places are found."""
+
+
 def _place(axis: int, rank: int) -> int:
     if not -1 <= axis <= rank:
         raise ValueError(f"axis must be -1 or in [0, {rank}], not {axis}")
@@ -52,7 +56,7 @@ def _(xp, indices, depth, on_value, off_value, *, axis):
     if size < 0:
         raise InvalidArgumentError(None, None, f"depth must not be negative, but is {size}")
     at = _place(axis, indices.ndim)
-    if xp is np:
+    if xp is np and indices.size * size >= _MANY:
         return _filled(indices, size, on_value, off_value, at)
     classes = np.arange(size).reshape([-1 if d == at else 1 for d in range(indices.ndim + 1)])
     # In 64 bits: an index of few bits may not reach the depth.

@@ -67,16 +67,15 @@ def _polynomial(x: np.ndarray, coefficients: Any, out: np.ndarray) -> np.ndarray
 @_by_blocks(16384)
 def erf(x: np.ndarray, out: np.ndarray) -> None:
     """The error function."""
-    np.minimum(x, np.float32(6), out=out)
-    np.maximum(out, np.float32(-6), out=out)  # so that no square is infinite
-    square = out * out
+    square = x * x
+    np.minimum(square, np.float32(36), out=square)  # beyond, tanh is 1 and -1 anyway
     part = square + _TANH_Q[-1]
     for coefficient in _TANH_Q[-2::-1]:
         part *= square
         part += coefficient
     ratio = _polynomial(square, _TANH_P, np.empty_like(out))
     ratio /= part
-    out *= ratio
+    np.multiply(x, ratio, out=out)
     np.tanh(out, out=out)
 
 

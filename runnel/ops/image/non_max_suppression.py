@@ -212,6 +212,9 @@ def _select_apart(
         block = ordered[start : start + _BLOCK]
         if chosen:
             block = block[~(similarity(block[:, None], np.array(chosen)) > threshold).any(axis=1)]
+        if block.size == 1:
+            chosen.append(int(block[0]))
+            continue
         alike = similarity(block[:, None], block) > threshold
         rows = np.packbits(alike, axis=1, bitorder="little")
         taken = 0

@@ -71,11 +71,15 @@ def _mistake(text: str) -> InvalidArgumentError:
     return InvalidArgumentError(None, None, text)
 
 
+_FEW = 64
+"""So few rows are sorted before their keys could be made."""
+
+
 def row_order(indices: np.ndarray) -> np.ndarray:
     """The permutation that sorts rows of coordinates; equal ones stay in their order."""
     if not indices.size:
         return np.arange(len(indices))
-    keys = _row_keys(indices)
+    keys = _row_keys(indices) if len(indices) >= _FEW else None
     if keys is None:
         return np.lexsort(indices.T[::-1])
     if (keys[1:] >= keys[:-1]).all():

@@ -71,11 +71,11 @@ def _(xp, indices, shape, values, default, *, validate_indices, check):
 
 def _flat(indices: np.ndarray, dims: tuple[int, ...], check: Any) -> np.ndarray:
     """The places of coordinates, in bounds, among all elements of a tensor that fits in memory."""
-    places: Any = 0
+    places: Any = None
     for column, width in zip(indices.T, dims, strict=True):
         inside = column.min() >= 0 and column.max() < width
         check(inside, lambda: _outside(indices, dims))
-        places = places * width + column.astype(np.int64)
+        places = column if places is None else places.astype(np.int64) * width + column
     return places
 
 
