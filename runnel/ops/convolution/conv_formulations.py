@@ -176,6 +176,9 @@ def input_gradient(
     if formulation == "phases":
         return _input_gradient_by_phases(xp, filter, dy, window)
     channels, filters = filter.shape[-2:]
+    if xp is np and filters <= 2 * channels and (back := _reversed_window(window)) is not None:
+        turned = np.flip(filter, range(window.rank)).swapaxes(-1, -2)
+        return forward(np, dy, turned, back, "columns")
     # (out, taps × in): the product's columns lie tap by tap, so that each tap is one slice.
     matrix = filter.reshape(-1, filters).T
     each = column_bytes(window, 1, channels, dy.dtype.itemsize)
@@ -184,6 +187,24 @@ def input_gradient(
         product = multiply_matrices(xp, dy[piece].reshape(-1, filters), matrix)
         pieces.append(window.fold(xp, _column_taps(xp, product, window, channels)))
     return pieces[0] if len(pieces) == 1 else xp.concatenate(pieces)
+
+
+def _reversed_window(window: SlidingWindow) -> SlidingWindow | None:
+    """What moves over the gradient of an output, where that is a convolution with columns too.
+
+    NumPy copies taps side by side faster than it adds them where they came from. None for strides,
+    which leave gaps, and for padding beyond what the window reaches.
+    """
+    reach = [(k - 1) * d for k, d in zip(window.window, window.dilations)]
+    padding = tuple((r - low, r - high) for r, (low, high) in zip(reach, window.padding))
+    if any(s != 1 for s in window.strides) or any(p < 0 for pair in padding for p in pair):
+        return None
+    return replace(
+        window,
+        input_sizes=window.output_sizes,
+        padding=padding,
+        output_sizes=window.input_sizes,
+    )
 
 
 def _column_taps(
