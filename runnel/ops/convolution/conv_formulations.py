@@ -104,10 +104,30 @@ def choose_input_gradient(
 
 def columns(xp: Namespace, x: Array, window: SlidingWindow) -> Array:
     """The taps side by side: ``(batch × stops, taps × channels)``."""
+    if xp is np and window.window[-1] > 1 and window.dilations[-1] == 1:
+        return _columns_by_rows(x, window)
     taps = window.taps(xp, x)
     joined = taps[0] if len(taps) == 1 else xp.concatenate(taps, axis=-1)
     # Two dimensions before the product: a dot of four, contracted over three, makes XLA transpose.
     return joined.reshape(-1, joined.shape[-1])
+
+
+def _columns_by_rows(x: np.ndarray, window: SlidingWindow) -> np.ndarray:
+    """The same: a row of the window lies in one piece, and is copied as one."""
+    padded = np.ascontiguousarray(window.pad(np, x))
+    # Not its strides: an axis of one element may have any.
+    element = padded.itemsize
+    example, *spatial = (element * math.prod(padded.shape[i:]) for i in range(1, padded.ndim))
+    stops = (step * n for step, n in zip(window.strides, spatial))
+    taps = (step * n for step, n in zip(window.dilations[:-1], spatial[:-1]))
+    row = window.window[-1] * x.shape[-1]
+    view = np.lib.stride_tricks.as_strided(
+        padded,
+        (x.shape[0], *window.output_sizes, *window.window[:-1], row),
+        (example, *stops, *taps, element),
+        writeable=False,
+    )
+    return view.reshape(x.shape[0] * window.stop_count, window.tap_count * x.shape[-1])
 
 
 def transposed_columns(xp: Namespace, x: Array, window: SlidingWindow) -> Array:
