@@ -197,7 +197,7 @@ def input_gradient(
         return _input_gradient_by_phases(xp, filter, dy, window)
     channels, filters = filter.shape[-2:]
     if xp is np and filters <= 2 * channels and (back := _reversed_window(window)) is not None:
-        turned = np.flip(filter, range(window.rank)).swapaxes(-1, -2)
+        turned = np.flip(filter, tuple(range(window.rank))).swapaxes(-1, -2)
         return forward(np, dy, turned, back, "columns")
     # (out, taps × in): the product's columns lie tap by tap, so that each tap is one slice.
     matrix = filter.reshape(-1, filters).T
