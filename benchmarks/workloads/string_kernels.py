@@ -143,7 +143,7 @@ def string_cases(count: int) -> dict[str, StringCase]:
         "ngrams": StringCase(
             lambda tf, x: (
                 tf.strings.ngrams(
-                    tf.RaggedTensor.from_row_splits(x, tf.constant([0, count], tf.int64)), 2
+                    tf.RaggedTensor.from_row_splits(x, tf.constant([0, count], tf.int64)), (1, 2)
                 ).values
             ),
             (words,),

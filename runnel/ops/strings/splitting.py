@@ -18,7 +18,7 @@ from runnel.graph.operation import Tensor
 from runnel.graph.sparse_tensor import SparseTensor
 from runnel.ops.array_shape import reshape
 from runnel.ops.ragged.ragged_tensor import RaggedTensor
-from runnel.ops.strings.texts import encoded, one_by_one, string_op
+from runnel.ops.strings.texts import encoded, in_pieces, one_by_one, string_op
 
 _PARTS = "indices: int64, values: string, shape: int64"
 
@@ -78,11 +78,16 @@ def _(xp, texts, delimiter, *, skip_empty):
     if not marks:
         return _sparse([_bytes(text) for text in one_by_one(texts)])
     mark, all_alike = marks[:1], bytes.maketrans(marks, marks[:1] * len(marks))
-    rows = []
-    for text in one_by_one(texts):
-        plain = text if len(marks) == 1 else text.translate(all_alike)
-        parts = plain.split(mark) if text else []
-        rows.append(list(filter(None, parts)) if skip_empty else parts)
+    rows: list[list[bytes]] = []
+    for piece in in_pieces(texts):
+        plain = piece if len(marks) == 1 else [text.translate(all_alike) for text in piece]
+        parts = [text.split(mark) for text in plain]
+        if mark * 2 in mark.join([b"", *plain, b""]):  # there are empty parts
+            if skip_empty:
+                parts = [list(filter(None, row)) for row in parts]
+            else:  # of nothing there is no part
+                parts = [row if text else [] for row, text in zip(parts, plain, strict=True)]
+        rows += parts
     return _sparse(rows)
 
 
@@ -96,13 +101,15 @@ def _(xp, texts, sep, *, maxsplit):
     limit = maxsplit if maxsplit > 0 else -1
     if separator:
         return _sparse([text.split(separator, limit) for text in one_by_one(texts)])
+    if limit < 0:
+        return _sparse([text.split() for text in one_by_one(texts)])
     return _sparse([_words(text, limit) for text in one_by_one(texts)])
 
 
 def _words(text: bytes, limit: int) -> list[bytes]:
     """What stands between blanks; after ``limit`` words the rest, even if there is none."""
     words = text.split(None, limit)
-    if 0 <= limit == len(words):
+    if limit == len(words):
         words.append(b"")
     return words
 
