@@ -95,6 +95,8 @@ CASES = {
         TEXTS,
     ),
     "split into bytes": (lambda tf, x: sparse(tf.string_split(x, "")), TEXTS),
+    "split of one": (lambda tf, x: sparse(tf.string_split(x)), np.array([b" a  bc "], object)),
+    "split of an empty one": (lambda tf, x: sparse(tf.string_split(x)), TEXTS[:1]),
     "split of nothing": (lambda tf, x: sparse(tf.string_split(x)), TEXTS[:0]),
     "split v2": (lambda tf, x: sparse(tf.strings.split(x, result_type="SparseTensor")), PLAIN),
     "split v2 at a comma": (

@@ -30,9 +30,9 @@ def hashed(
         return hashed_by_length(texts, function, key)
     content, ends = joined_strings(texts)
     out = np.empty(len(texts), U64)
-    words = np.array([part % 2**64 for part in key or (0, 0)], U64)
+    words = b"".join([(part % 2**64).to_bytes(8, "little") for part in key or (0, 0)])
     library.runnel_hash_strings(
-        *(content, address(ends), len(texts), _KINDS[function], words.tobytes(), address(out))
+        *(content, address(ends), len(texts), _KINDS[function], words, address(out))
     )
     return out
 

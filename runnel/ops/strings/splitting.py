@@ -55,6 +55,13 @@ split_v2_op.shape(_split_dims)
 
 
 def _sparse(rows: list[list[bytes]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    if len(rows) == 1:  # as where a dataset splits its lines
+        (row,) = rows
+        places = np.zeros((len(row), 2), np.int64)
+        places[:, 1] = np.arange(len(row))
+        parts = np.empty(len(row), object)
+        parts[:] = row
+        return places, parts, np.array([1, len(row)], np.int64)
     counts = np.fromiter(map(len, rows), np.int64, len(rows))
     ends = np.cumsum(counts)
     total = int(ends[-1]) if rows else 0
