@@ -104,8 +104,12 @@ class TableState:
         with self._lock:
             self._require_initialized()
             get = self._content.get
-            found = [get(key) for key in plain]
+            missing = None if self.value_dims else default[()]
+            found = [get(key, missing) for key in plain]
         out = np.empty((len(found), *default.shape), self.value_dtype.np_dtype)
+        if not self.value_dims:
+            out[:] = found
+            return out.reshape(rows)
         out[...] = default
         for i, value in enumerate(found):
             if value is not None:
