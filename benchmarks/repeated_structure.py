@@ -1,4 +1,4 @@
-"""Networks of equal parts, beside TensorFlow: unrolled LSTMs, and two thousand equal layers.
+"""Networks of equal parts, beside TensorFlow: unrolled LSTMs, an encoder, two thousand layers.
 
 `python -m benchmarks.repeated_structure` measures every row, `--rows long_lstm` only some. A round
 is a new process for each contender. The results go to `benchmarks/results/repeated_structure.json`.
@@ -18,6 +18,7 @@ from benchmarks.workloads.first_steps import AFTER
 MODELS = {
     "unrolled_lstm": "LSTM of 128 unrolled for 28 steps, batch 64, Adam",
     "long_lstm": "LSTM of 128 unrolled for 200 steps, batch 64, Adam",
+    "encoder": "encoder of 12 layers, 64 wide, 16 places, batch 8, dropout, Adam",
     "equal_layers": "2,000 dense layers of 16, batch 32, gradient descent",
 }
 DEADLINE = 1_800.0

@@ -1,4 +1,4 @@
-"""Training on sequences of many lengths, and batches of many sizes, beside TensorFlow.
+"""Training on many lengths, sizes of the batch, and numbers of boxes, beside TensorFlow.
 
 `python -m benchmarks.varying_lengths` measures every row; `--rows lengths` only some, `--quick` in
 fewer rounds. The results go to `benchmarks/results/varying_lengths.json`.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from benchmarks import command
 from benchmarks.interleaving import Measurement
@@ -18,36 +19,51 @@ CONTENDERS = (SUBJECT, "tensorflow")
 STEPS = 1_200
 ROUNDS = 3
 """A round is a new process for each contender: only one has never compiled anything."""
-WHAT = {
-    "length": "batch 32, 50 lengths from 10 to 59 in turn",
-    "batch": "30 steps, 50 sizes of the batch from 10 to 59 in turn",
+LSTM = "benchmarks.workloads.varying_lengths:training"
+PROGRAMS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "lengths": (
+        LSTM,
+        {"varying": "length"},
+        "`dynamic_rnn`, LSTM of 64, batch 32, 50 lengths from 10 to 59 in turn",
+    ),
+    "batches": (
+        LSTM,
+        {"varying": "batch"},
+        "`dynamic_rnn`, LSTM of 64, 30 steps, 50 sizes of the batch from 10 to 59 in turn",
+    ),
+    "boxes": (
+        "benchmarks.workloads.detector:training",
+        {},
+        "detector over 4 pictures of 96 × 96 with four convolutions, 1 to 14 boxes",
+    ),
 }
 
 
-def training(varying: str, settings: Settings) -> list[Row]:
+def training(name: str, settings: Settings) -> list[Row]:
     """All of a training, with whatever is compiled meanwhile."""
+    workload, arguments, what = PROGRAMS[name]
     measurements: dict[str, Measurement] = {}
     outcomes: list[Outcome] = []
     for number in range(min(ROUNDS, settings.rounds)):
         order = CONTENDERS if number % 2 == 0 else CONTENDERS[::-1]
         with Trial(settings, order, deadline=600.0) as trial:
             outcome = trial.measure(
-                "benchmarks.workloads.varying_lengths:training",
-                {"varying": varying, "steps": STEPS},
+                workload,
+                {**arguments, "steps": STEPS},
                 rounds=1,
                 iterations=1,
                 compared="losses",
             )
         outcomes.append(outcome)
-        for name, measurement in outcome.measurements.items():
-            total = measurements.setdefault(name, Measurement())
+        for contender, measurement in outcome.measurements.items():
+            total = measurements.setdefault(contender, Measurement())
             total.failure = total.failure or measurement.failure
             total.samples += measurement.samples
     together = Outcome(measurements, outcomes[-1].facts, "losses")
     return [
         speed_row(
-            varying,
-            f"`dynamic_rnn`, LSTM of 64, {WHAT[varying]}: {STEPS:,} training steps, all included",
+            name,
+            f"{what}: {STEPS:,} training steps, all included",
             "s",
             together,
             durations(together, 1.0),
@@ -59,8 +75,7 @@ def training(varying: str, settings: Settings) -> list[Row]:
 
 
 ROWS: dict[str, Callable[[Settings], list[Row]]] = {
-    "lengths": partial(training, "length"),
-    "batches": partial(training, "batch"),
+    name: partial(training, name) for name in PROGRAMS
 }
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The first steps of a program's life: four networks that are trained from a standing start.
+"""The first steps of a program's life: networks that are trained from a standing start.
 
 One program for every frontend with TensorFlow's names. TensorFlow's cells are in tf-keras, which
 has to be chosen before TensorFlow is imported.
@@ -146,6 +146,44 @@ def unrolled_lstm(tf: Any, steps: int = 28) -> tuple[Any, Any, Any, Any]:
     return images, labels, *_trained(tf, logits, labels, tf.train.AdamOptimizer(1e-3))
 
 
+def encoder(tf: Any) -> tuple[Any, Any, Any, Any]:
+    """Twelve layers of attention over 16 places, 64 wide, with dropout and Adam."""
+    heads, places, wide = 4, 16, 64
+    inputs = tf.placeholder(tf.float32, [None, places, wide])
+    labels = tf.placeholder(tf.int32, [None])
+    seeds = iter(range(1, 1_000))
+
+    def dense(value: Any, inner: int, outer: int) -> Any:
+        flat = tf.matmul(tf.reshape(value, [-1, inner]), _weight(tf, inner, outer))
+        return tf.reshape(flat + _weight(tf, outer), [-1, places, outer])
+
+    def normed(value: Any) -> Any:
+        mean, variance = tf.nn.moments(value, [-1], keepdims=True)
+        return (value - mean) * tf.math.rsqrt(variance + 1e-6) * (1 + _weight(tf, wide))
+
+    def dropped(value: Any) -> Any:
+        return tf.nn.dropout(value, rate=0.1, seed=next(seeds))
+
+    value = inputs
+    for _ in range(12):
+        query, key, taken = (
+            tf.transpose(
+                tf.reshape(dense(value, wide, wide), [-1, places, heads, wide // heads]),
+                [0, 2, 1, 3],
+            )
+            for _ in range(3)
+        )
+        weights = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) * 0.25)
+        mixed = tf.transpose(tf.matmul(dropped(weights), taken), [0, 2, 1, 3])
+        mixed = tf.reshape(mixed, [-1, places, wide])
+        value = normed(value + dropped(dense(mixed, wide, wide)))
+        inner = dense(value, wide, 4 * wide)
+        inner = inner * 0.5 * (1.0 + tf.math.erf(inner * 0.5**0.5))
+        value = normed(value + dropped(dense(inner, 4 * wide, wide)))
+    logits = tf.matmul(tf.reduce_mean(value, 1), _weight(tf, wide, CLASSES))
+    return inputs, labels, *_trained(tf, logits, labels, tf.train.AdamOptimizer(1e-3))
+
+
 MODELS: dict[str, Callable[[Any], tuple[Any, Any, Any, Any]]] = {
     "mlp": mlp.describe,
     "convolutional": convolutional,
@@ -153,6 +191,7 @@ MODELS: dict[str, Callable[[Any], tuple[Any, Any, Any, Any]]] = {
     "unrolled_lstm": unrolled_lstm,
     "long_lstm": partial(unrolled_lstm, steps=200),
     "equal_layers": equal_layers,
+    "encoder": encoder,
 }
 BATCHES = {
     "mlp": mlp.BATCH,
@@ -161,4 +200,5 @@ BATCHES = {
     "unrolled_lstm": 64,
     "long_lstm": 64,
     "equal_layers": 32,
+    "encoder": 8,
 }
