@@ -51,6 +51,7 @@ def test_a_network_of_both_directions_is_restored_into_cells(tmp_path):
     ],
 )
 def test_networks_of_one_direction_train(name, scope):
+    tf.set_random_seed(3)
     network = getattr(tf.contrib.cudnn_rnn, name)(2, 5, dropout=0.5)
     training = tf.placeholder(tf.bool, [])
     outputs, state = network(INPUTS, training=training)

@@ -188,7 +188,8 @@ def test_a_thousand_aborted_steps_leave_nothing_behind_in_any_process(cluster):
         assert step(np.ones(1 << 16, np.float32))[0] == -2.0
         for was, pid in zip(before, pids, strict=True):
             now = resources(pid)
-            assert all(now[what] <= was[what] + 16 for what in was), (was, now)
+            # A busy machine has more blocks on their way at a time, but not one for ten steps.
+            assert all(now[what] <= was[what] + 100 for what in was), (was, now)
 
 
 def is_idle(status: dict[str, Any]) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from runnel.ops.bounds import are_in_range
+from runnel.ops.combined_rows import combined_natively
 from runnel.runtime.interpret.code import Code, Instruction
 from runnel.runtime.interpret.joined_code import JoinedCall, taken_later
 
@@ -109,9 +110,13 @@ class _RunTotals(JoinedCall):
             lengths = lengths[several]
             places = np.repeat(starts[several] - np.cumsum(lengths) + lengths, lengths)
             places += np.arange(places.size)
-            parts = np.cumsum(lengths) - lengths
-            totals = np.add.reduceat(ordered.take(places, 0), parts, axis=0, dtype=rows.dtype)
-            ordered[places] = np.repeat(totals, lengths, axis=0)
+            totals = np.zeros((lengths.size, *rows.shape[1:]), rows.dtype)
+            runs = np.repeat(np.arange(lengths.size), lengths)
+            # In the order in which UnsortedSegmentSum adds rows up.
+            if not combined_natively(np.add, totals, runs, ordered, sources=places):
+                parts = np.cumsum(lengths) - lengths
+                totals = np.add.reduceat(ordered.take(places, 0), parts, axis=0, dtype=rows.dtype)
+            ordered[places] = totals.take(runs, 0)
         ordered += ordered.dtype.type(0)  # a sum begins with 0: -0 becomes 0
         return [ordered]
 
