@@ -26,8 +26,12 @@ def _normalized(tf, x, scale=False):
     """``batch_norm`` in training, rows as images of one pixel, as TensorFlow has it."""
     with tf.variable_scope("BatchNorm"):
         depth = x.shape[-1]
-        beta = _variable(tf, "beta", [depth])
-        gamma = _variable(tf, "gamma", [depth]) if scale else tf.ones([depth])
+        made = {}
+        # TensorFlow 1.15 makes gamma first for images, and beta first for rows.
+        for name in ("gamma", "beta") if len(x.shape) == 4 else ("beta", "gamma"):
+            if name == "beta" or scale:
+                made[name] = _variable(tf, name, [depth])
+        beta, gamma = made["beta"], made.get("gamma", tf.ones([depth]))
         _variable(tf, "moving_mean", [depth], trainable=False)
         _variable(tf, "moving_variance", [depth], trainable=False)
         image = x if len(x.shape) == 4 else tf.reshape(x, [-1, 1, 1, depth])
