@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -72,17 +73,19 @@ def _(indices, shape, new_shape):
 @reshape_op.kernel
 def _(xp, indices, shape, new_shape):
     old, new = shape.tolist(), new_shape.tolist()
-    total = int(np.prod(old, dtype=object)) if old else 1
+    total = prod(old)
     if new.count(-1) > 1:
         raise InvalidArgumentError(None, None, f"Only one output dimension may be -1, not {new}")
     if -1 in new:
-        known = int(np.prod([d for d in new if d != -1], dtype=object) if len(new) > 1 else 1)
+        known = prod([d for d in new if d != -1])
         if not known or total % known:
             raise InvalidArgumentError(
                 None, None, f"A tensor of {total} elements cannot be reshaped to {new}"
             )
         new = [total // known if d == -1 else d for d in new]
-    if int(np.prod(new, dtype=object) if new else 1) != total:
+    if new == old:
+        return indices, shape
+    if prod(new) != total:
         raise InvalidArgumentError(
             None, None, f"A tensor of shape {old} cannot be reshaped to {new}: the sizes differ"
         )

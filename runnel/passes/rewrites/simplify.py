@@ -9,6 +9,7 @@ import numpy as np
 
 from runnel.passes.program.program import Node, Program
 from runnel.passes.rewrites.substitution import Rewriter, RuleSet
+from runnel.passes.rewrites.vector_elements import elements
 
 _rules = RuleSet()
 
@@ -100,10 +101,38 @@ def _reshape(rewriter: Rewriter, node: Node) -> int | None:
     x, shape = node.inputs
     if rewriter.same_shape(x, node.outputs[0]):
         return x
+    if not node.control and _is_shape_of(rewriter, x, shape):
+        return x
     inner = rewriter.producer(x, "Reshape")
     if inner is None:
         return None
     return rewriter.emit("Reshape", inner.inputs[0], shape, dims=rewriter.dims(node.outputs[0]))
+
+
+def _is_shape_of(rewriter: Rewriter, x: int, shape: int) -> bool:
+    """True when the vector ``shape`` is known to be the shape of ``x``."""
+    dims, wanted = rewriter.dims(x), elements(rewriter, shape)
+    if dims is None or wanted is None or len(dims) != len(wanted):
+        return False
+    for axis, (size, element) in enumerate(zip(dims, wanted, strict=True)):
+        if isinstance(element, int):
+            if element != size:
+                return False
+            continue
+        source = rewriter.producer(element[0], "Shape")
+        if source is None or source.inputs[0] != x or element[1] != axis:
+            return False
+    return True
+
+
+@_rules.rule("SparseReshape")
+def _sparse_reshape(rewriter: Rewriter, node: Node) -> tuple[int, int] | None:
+    """A reshape of a sparse tensor to the shape that it has, put together of its parts or not."""
+    indices, shape, wanted = node.inputs
+    if node.control:
+        return None
+    known = elements(rewriter, wanted)
+    return (indices, shape) if known and known == elements(rewriter, shape) else None
 
 
 @_rules.rule("Transpose")

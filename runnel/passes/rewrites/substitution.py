@@ -21,7 +21,7 @@ from runnel.ops.control_flow import ENTERS, EXITS, MERGES, NEXT_ITERATIONS, SWIT
 from runnel.passes.program.program import Node, Program, Replacements
 from runnel.passes.program.variable_reads import is_variable_read
 
-Rule = Callable[["Rewriter", Node], "int | None"]
+Rule = Callable[["Rewriter", Node], "int | tuple[int, ...] | None"]
 
 _PRIMITIVES = ENTERS | EXITS | MERGES | NEXT_ITERATIONS | SWITCHES
 
@@ -33,7 +33,10 @@ class RuleSet:
         self._rules: dict[str, list[Rule]] = {}
 
     def rule(self, *op_types: str) -> Callable[[Rule], Rule]:
-        """Registers ``rule(rewriter, node)``, which returns the replacing value or None."""
+        """Registers ``rule(rewriter, node)``, which returns the replacing value or None.
+
+        Where the node has several outputs, it returns a value for each.
+        """
 
         def register(rule: Rule) -> Rule:
             for op_type in op_types:
@@ -77,21 +80,29 @@ class Rewriter:
             replacement = None
             made_before = len(self.infos)
             rules = self._rules.get(node.op_def.name)
-            if rules and len(node.outputs) == 1 and not self._touches_state(node):
+            if rules and not self._touches_state(node):
                 for rule in rules:
                     self._looked_at.clear()
                     replacement = rule(self, node)
                     if replacement is not None:
                         break
-            if self._dynamic and replacement is not None and replacement < made_before:
-                replacement = self.emit("Identity", replacement, dims=self.dims(node.outputs[0]))
-            if replacement is not None and replacement != node.outputs[0]:
-                self._replaced.values[node.outputs[0]] = replacement
-                if self._dynamic and original not in awaited:
-                    continue  # nobody removes dead code there
+            if replacement is not None:
+                values = replacement if isinstance(replacement, tuple) else (replacement,)
+                if self._dynamic:
+                    values = tuple([self._waiting(value, made_before) for value in values])
+                if values != node.outputs:
+                    self._replaced.values.update(zip(node.outputs, values, strict=True))
+                    if self._dynamic and original not in awaited:
+                        continue  # nobody removes dead code there
             # A replaced node stays for those who await it; dead code removal decides.
             self._append(node)
         return self._replaced.program(program, self._nodes)
+
+    def _waiting(self, value: int, made_before: int) -> int:
+        """``value``, which waits for what the rule has looked at."""
+        return (
+            value if value >= made_before else self.emit("Identity", value, dims=self.dims(value))
+        )
 
     def _touches_state(self, node: Node) -> bool:
         if self._variables and not self._variables.isdisjoint(node.inputs):
