@@ -14,6 +14,9 @@ RUNS = 10
 """The runs of either tier that are compared."""
 SLOWER = 1.5
 """How many times slower the compiled form has to be to be given up."""
+_CALMER = 2.0
+"""How many times less the compiled form has to take than when the two were compared, for that to
+say nothing any more: the machine was busy then."""
 _LEFT_OUT = 5
 """One run of so many may have been held up."""
 _INTERVAL = 32
@@ -26,7 +29,8 @@ class TierTrial:
     """Runs of a compiled form, and of the interpreter where these do not win clearly.
 
     A form that wins is kept, and looked at now and then: once it takes longer than the interpreter
-    did, both are tried again. ``usual`` is how long an interpreted run has taken, at best.
+    did, both are tried again; so they are once it takes much less than when they were compared.
+    ``usual`` is how long an interpreted run has taken, at best.
 
     >>> trial = TierTrial(usual=1.0)
     >>> for number in range(RUNS + 1): trial.note(number, number + 0.5)
@@ -42,6 +46,7 @@ class TierTrial:
         "is_kept",
         "compared",
         "_usual",
+        "_compared_at",
         "_since",
         "_compiled",
         "_interpreted",
@@ -56,6 +61,8 @@ class TierTrial:
         self.compared = (0.0, 0.0)
         """How long a run takes compiled, and interpreted."""
         self._usual = usual
+        self._compared_at = 0.0
+        """What the compiled form took when the interpreter was tried too."""
         self._since = dict.fromkeys((False, True), math.inf)
         """When the first run has ended: compiled, and interpreted."""
         self._compiled: list[float] = []
@@ -86,16 +93,32 @@ class TierTrial:
         if self.is_over:
             if len(self._compiled) >= _LOOKS:
                 self.is_over = self._is_fast()
+                if self._compared_at > _CALMER * self.compared[0]:
+                    self.is_over, self._usual = False, 0.0  # how long it takes now is not known
                 self._compiled = []
         elif len(self._interpreted) >= RUNS:
             self._usual = typical(self._interpreted)
-            self._end(self._is_fast())
+            is_kept = self._is_fast()
+            self._compared_at = self.compared[0]
+            self._end(is_kept and self._is_fast_at_best())
         elif len(self._compiled) == RUNS and self._is_fast():
             self._end(True)
 
     def _is_fast(self) -> bool:
         self.compared = typical(self._compiled), self._usual
         return self.compared[0] <= SLOWER * self._usual
+
+    def _is_fast_at_best(self) -> bool:
+        """Whether it is fast too when nothing else wants the processor.
+
+        Others may have had the processors while the interpreter was tried, one tier after the
+        other. The shortest of the runs tell least of them.
+        """
+        best = min(self._compiled), min(self._interpreted)
+        if best[0] <= SLOWER * best[1]:
+            return True
+        self.compared = best
+        return False
 
     def _end(self, is_kept: bool) -> None:
         self.is_over, self.is_kept = True, is_kept

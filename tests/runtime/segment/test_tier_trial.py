@@ -75,6 +75,31 @@ def test_both_are_tried_as_things_are_now():
     assert steps.trial.is_kept
 
 
+def test_a_busy_machine_while_the_interpreter_is_tried_does_not_keep_a_slower_form():
+    """Ten times as long because others run; one run of ten shows what it takes by itself."""
+    steps = Steps(5.0)
+    found = steps.run(100, always(18.0), lambda n: 9.0 if n % 10 == 5 else 90.0)
+    assert found == TRIED
+    assert not steps.trial.is_kept
+    assert steps.trial.compared == (18.0, 9.0)
+
+
+def test_what_was_compared_on_a_busy_machine_is_compared_again_on_a_calm_one():
+    steps = Steps(1.0)
+    assert steps.run(len(TRIED), always(30.0), always(60.0)) == TRIED
+    assert steps.trial.is_kept
+    busy = steps.run(5000, always(30.0), always(60.0))
+    assert "i" not in busy
+    found = steps.run(5000, always(10.0), always(5.0))
+    assert found.endswith("c" * (RUNS + 1) + "i" * (RUNS + 1))
+    assert not steps.trial.is_kept
+    steps = Steps(1.0)
+    steps.run(len(TRIED), always(30.0), always(60.0))
+    found = steps.run(50_000, always(10.0), always(20.0))
+    assert steps.trial.is_kept
+    assert found.count("i") == RUNS + 1
+
+
 def test_a_form_that_becomes_slower_later_is_given_up_then():
     steps = Steps(1.0)
     steps.run(1000, always(0.5), always(1.0))
