@@ -14,6 +14,7 @@ reference = pytest.importorskip("tensorflow").compat.v1
 PLACES = [[0, 0], [0, 2], [1, 1], [3, 0]]
 VALUES = np.array([1, 2, -3, 4], np.float32)
 MORE = np.array([5, -2, 7], np.float32)
+FULL = [[0, 0], [0, 2], [1, 1], [2, 0]]
 OTHER = [[0, 1], [0, 2], [3, 0]]
 DENSE = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32) + 3
 TABLE = np.random.default_rng(1).normal(size=(6, 2)).astype(np.float32)
@@ -25,6 +26,11 @@ def one(tf, values=VALUES):
 
 def other(tf, values=MORE):
     return tf.SparseTensor(OTHER, values, [4, 3])
+
+
+def full(tf, places, values=VALUES):
+    """With an element in each row."""
+    return tf.SparseTensor(places, values, [3, 3])
 
 
 def ids(tf):
@@ -57,6 +63,9 @@ PROGRAMS = {
     "indicator": lambda tf: tf.sparse_to_indicator(ids(tf), 7),
     "reorder": lambda tf: tf.sparse_reorder(tf.SparseTensor([[1, 0], [0, 1]], [1, 2], [2, 2])),
     "reshape": lambda tf: [tf.sparse_reshape(one(tf), [2, -1]), tf.sparse_reshape(one(tf), [12])],
+    "reshape to the same": lambda tf: [
+        tf.sparse_reshape(one(tf), shape) for shape in ([4, 3], [4, -1], [-1, 3])
+    ],
     "transpose": lambda tf: [
         tf.sparse_transpose(one(tf)),
         tf.sparse.transpose(cube(tf), [1, 2, 0]),
@@ -93,6 +102,9 @@ PROGRAMS = {
     ],
     "retain": lambda tf: tf.sparse_retain(one(tf), [True, False, False, True]),
     "fill_empty_rows": lambda tf: tf.sparse_fill_empty_rows(one(tf), 9.0),
+    "fill_empty_rows of which none is": lambda tf: [
+        tf.sparse_fill_empty_rows(full(tf, places), 9.0) for places in (FULL, FULL[::-1])
+    ],
     "reset_shape": lambda tf: [
         tf.sparse_reset_shape(one(tf)),
         tf.sparse_reset_shape(one(tf), [5, 3]),
@@ -179,6 +191,16 @@ GRADIENTS = {
     "over": (lambda tf, v, d: (one(tf, v) / d).values, VALUES, DENSE[0]),
     "fill_empty_rows": (
         lambda tf, v, d: tf.sparse_fill_empty_rows(one(tf, v), d)[0].values,
+        VALUES,
+        np.float32(3),
+    ),
+    "fill_empty_rows of which none is": (
+        lambda tf, v, d: tf.sparse_fill_empty_rows(full(tf, FULL, v), d)[0].values,
+        VALUES,
+        np.float32(3),
+    ),
+    "fill_empty_rows of which none is, out of order": (
+        lambda tf, v, d: tf.sparse_fill_empty_rows(full(tf, FULL[::-1], v), d)[0].values,
         VALUES,
         np.float32(3),
     ),

@@ -285,18 +285,21 @@ def _(xp, indices, values, shape, default):
     rows, count = int(shape[0]), len(values)
     if not rows and count:
         raise InvalidArgumentError(None, None, "The tensor has no rows, but elements")
-    there = np.bincount(indices[:, 0], minlength=rows) if rows else np.zeros(0, np.int64)
-    empty = np.flatnonzero(there == 0)
+    own = indices[:, 0]
+    was_empty = np.bincount(own, minlength=rows) == 0 if rows else np.zeros(0, bool)
+    empty = np.flatnonzero(was_empty)
+    if not len(empty) and (own[1:] >= own[:-1]).all():
+        return indices, values, was_empty, np.arange(count)
     filled = np.zeros((len(empty), len(shape)), np.int64)
     filled[:, 0] = empty
-    all_rows = np.concatenate([indices[:, 0], empty])
+    all_rows = np.concatenate([own, empty])
     order = np.argsort(all_rows, kind="stable")
     places = np.concatenate([indices, filled])[order]
     defaults = np.empty(len(empty), values.dtype)
     defaults[...] = np.asarray(default, values.dtype)
     back = np.empty(len(order), np.int64)
     back[order] = np.arange(len(order))
-    return places, np.concatenate([values, defaults])[order], there == 0, back[:count]
+    return places, np.concatenate([values, defaults])[order], was_empty, back[:count]
 
 
 @fill_empty_rows_grad_op.shape

@@ -9,7 +9,7 @@ import numpy as np
 
 from runnel.passes.program.program import Node, Program
 from runnel.passes.rewrites.substitution import Rewriter, RuleSet
-from runnel.passes.rewrites.vector_elements import elements
+from runnel.passes.rewrites.vector_elements import element, elements, sliced
 
 _rules = RuleSet()
 
@@ -114,15 +114,34 @@ def _is_shape_of(rewriter: Rewriter, x: int, shape: int) -> bool:
     dims, wanted = rewriter.dims(x), elements(rewriter, shape)
     if dims is None or wanted is None or len(dims) != len(wanted):
         return False
-    for axis, (size, element) in enumerate(zip(dims, wanted, strict=True)):
-        if isinstance(element, int):
-            if element != size:
+    for axis, (size, found) in enumerate(zip(dims, wanted, strict=True)):
+        if isinstance(found, int):
+            if found != size:
                 return False
             continue
-        source = rewriter.producer(element[0], "Shape")
-        if source is None or source.inputs[0] != x or element[1] != axis:
+        source = rewriter.producer(found[0], "Shape")
+        if source is None or source.inputs[0] != x or found[1] != axis:
             return False
     return True
+
+
+@_rules.rule("Pack", "StridedSlice")
+def _known_sizes(rewriter: Rewriter, node: Node) -> int | None:
+    """A part of a shape that is known, or a shape put together of such parts."""
+    (output,) = node.outputs
+    dtype, dims = rewriter.infos[output].dtype, rewriter.dims(output)
+    if node.control or not dtype.is_integer or dims is None or len(dims) > 1:
+        return None
+    if node.op_def.name == "StridedSlice":
+        found = sliced(rewriter, node)
+    else:  # a vector is packed of single numbers
+        found = [element(rewriter, value) for value in node.inputs]
+    numbers = [number for number in found or () if isinstance(number, int)]
+    if found is None or len(numbers) != len(found) or not (dims or len(numbers) == 1):
+        return None
+    array = np.array(numbers if dims else numbers[0], dtype.np_dtype)
+    array.flags.writeable = False
+    return rewriter.emit("Const", dims=array.shape, value=array, dtype=dtype)
 
 
 @_rules.rule("SparseReshape")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runnel.passes.program.program import Node
 from runnel.passes.rewrites.substitution import Rewriter
 
 Element = int | tuple[int, int]
@@ -26,18 +27,22 @@ def elements(rewriter: Rewriter, value: int) -> list[Element] | None:
     if dims is None or len(dims) != 1 or dims[0] is None or dims[0] > _MOST_ELEMENTS:
         return None
     own: list[Element] = [(value, place) for place in range(dims[0])]
-    node = rewriter.producer(value, "Pack", "StridedSlice", "Identity")
+    node = rewriter.producer(value, "Shape", "Pack", "StridedSlice", "Identity")
     if node is None or node.control:
         return own
+    if node.op_def.name == "Shape":
+        sizes = rewriter.dims(node.inputs[0]) or ()
+        known = [(value, place) if size is None else size for place, size in enumerate(sizes)]
+        return known if len(known) == len(own) else own
     if node.op_def.name == "Pack":
-        return [_element(rewriter, part) for part in node.inputs]
+        return [element(rewriter, part) for part in node.inputs]
     if node.op_def.name == "Identity":
         return elements(rewriter, node.inputs[0])
-    taken = _slice(rewriter, value)
+    taken = sliced(rewriter, node)
     return own if taken is None or len(taken) != len(own) else taken
 
 
-def _element(rewriter: Rewriter, value: int) -> Element:
+def element(rewriter: Rewriter, value: int) -> Element:
     """Where the scalar ``value`` comes from."""
     own: Element = (value, 0)
     array = rewriter.constant(value)
@@ -47,7 +52,7 @@ def _element(rewriter: Rewriter, value: int) -> Element:
     if node is None or node.control or rewriter.dims(value) != ():
         return own
     if node.op_def.name == "StridedSlice":
-        taken = _slice(rewriter, value)
+        taken = sliced(rewriter, node)
         return own if taken is None or len(taken) != 1 else taken[0]
     whole = elements(rewriter, node.inputs[0])
     if whole is None:
@@ -60,10 +65,9 @@ def _element(rewriter: Rewriter, value: int) -> Element:
     return whole[int(index)]
 
 
-def _slice(rewriter: Rewriter, value: int) -> list[Element] | None:
-    """What the slice ``value`` takes of a vector; one element where it takes a single number."""
-    node = rewriter.producer(value, "StridedSlice")
-    if node is None or node.attrs["ellipsis_mask"] or node.attrs["new_axis_mask"]:
+def sliced(rewriter: Rewriter, node: Node) -> list[Element] | None:
+    """What the slice ``node`` takes of a vector; one element where it takes a single number."""
+    if node.attrs["ellipsis_mask"] or node.attrs["new_axis_mask"]:
         return None
     whole = elements(rewriter, node.inputs[0])
     bounds = [rewriter.constant(bound) for bound in node.inputs[1:]]

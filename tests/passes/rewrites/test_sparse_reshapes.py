@@ -115,6 +115,36 @@ def test_a_branch_keeps_its_own_reshape():
             np.testing.assert_array_equal(sess.run(rows, {**feeds, taken: False}), INDICES + 1)
 
 
+def test_known_sizes_of_a_shape_are_constants():
+    x = tf.placeholder(tf.float32, [None, 3, 4])
+    shape = tf.shape(x)
+    for part in (shape[1], shape[1:], shape[-1:], tf.stack([shape[2], 7]), shape[:0:-1]):
+        assert kinds([part], [x]) == {"Const"}
+    for part in (shape[0], shape[:2], tf.stack([shape[2], shape[0]])):
+        assert kinds([part], [x]) > {"Shape"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_parts_of_a_shape_are_what_they_were(mode):
+    x = tf.placeholder(tf.float32, [None, 3, 4])
+    shape, whole = tf.shape(x), tf.shape(x, out_type=tf.int64)
+    parts = [shape[1], shape[1:], shape[-1:], tf.stack([shape[2], 7]), shape[::-1], shape[:0:-1]]
+    parts += [whole[1], whole[0:0], tf.stack([whole[2], whole[0]]), tf.stack([shape[1:]])]
+    expected = [3, [3, 4], [4], [4, 7], [4, 3, 2], [4, 3], 3, [], [4, 2], [[3, 4]]]
+    looped = tf.while_loop(
+        lambda i, total: i < 3,
+        lambda i, total: (i + 1, total + tf.shape(x[:i])[1] * tf.shape(x)[2]),
+        (tf.constant(0), tf.constant(0)),
+    )[1]
+    with forced(mode), tf.Session() as sess:
+        for _ in range(2):
+            *got, total = sess.run([*parts, looped], {x: np.zeros((2, 3, 4))})
+    assert total == 36
+    for tensor, found, wanted in zip(parts, got, expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+        assert found.dtype == tensor.dtype.as_numpy_dtype
+
+
 def test_columns_of_strings_are_looked_up_without_a_reshape():
     words = tf.placeholder(tf.string, [None, 1])
     column = tf.feature_column.categorical_column_with_hash_bucket("word", 10)
