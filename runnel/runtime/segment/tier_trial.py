@@ -100,25 +100,13 @@ class TierTrial:
             self._usual = typical(self._interpreted)
             is_kept = self._is_fast()
             self._compared_at = self.compared[0]
-            self._end(is_kept and self._is_fast_at_best())
+            self._end(is_kept)
         elif len(self._compiled) == RUNS and self._is_fast():
             self._end(True)
 
     def _is_fast(self) -> bool:
         self.compared = typical(self._compiled), self._usual
         return self.compared[0] <= SLOWER * self._usual
-
-    def _is_fast_at_best(self) -> bool:
-        """Whether it is fast too when nothing else wants the processor.
-
-        Others may have had the processors while the interpreter was tried, one tier after the
-        other. The shortest of the runs tell least of them.
-        """
-        best = min(self._compiled), min(self._interpreted)
-        if best[0] <= SLOWER * best[1]:
-            return True
-        self.compared = best
-        return False
 
     def _end(self, is_kept: bool) -> None:
         self.is_over, self.is_kept = True, is_kept
