@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 import pytest
 
 import runnel as tf
-from runnel.runtime.compile import compiler
+from runnel.runtime.compile import bound_executable, compiler
 from runnel.runtime.compile.bound_executable import _transferred
 from runnel.runtime.state.cell import WriterLocks
 from runnel.runtime.state.step_context import StepContext
@@ -459,6 +460,31 @@ assert completed <= a_value[0] <= completed + interrupted, (completed, a_value[0
 sess.run(step, {x: fed})
 print("whole")
 """
+
+
+def test_an_interrupt_that_jax_tells_of_by_an_error_of_its_own_is_one():
+    """A signal that comes while JAX compares the keys of a cache."""
+
+    class Key:
+        def __eq__(self, other):
+            raise KeyboardInterrupt
+
+        __hash__ = object.__hash__
+
+    def call(operand):
+        try:
+            return operand == 1
+        except KeyboardInterrupt:
+            raise ValueError(f"Cache keys should be comparable: {traceback.format_exc()}") from None
+
+    with pytest.raises(KeyboardInterrupt):
+        bound_executable._call_and_store(None, call, [], [], (Key(),))
+    with pytest.raises(ValueError, match="of another kind"):
+        bound_executable._call_and_store(None, _refuse, [], [], (1,))
+
+
+def _refuse(operand):
+    raise ValueError("of another kind")
 
 
 @pytest.mark.parametrize("checked", ["checked", "unchecked", "sent ahead"])

@@ -424,6 +424,8 @@ def _call_and_store(
         except BaseException as error:
             restore_types(types)
             if not results:
+                if isinstance(error, Exception) and was_interrupted(error):
+                    raise KeyboardInterrupt from None
                 raise
             interrupt = error
     if interrupt is not None:

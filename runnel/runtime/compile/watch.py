@@ -182,6 +182,12 @@ def stoppable_loop(
 
 
 def was_interrupted(error: Exception) -> bool:
-    """True for a call that failed because a signal came while it was asking, on this thread."""
-    on_main_thread = threading.current_thread() is threading.main_thread()
-    return on_main_thread and "callback" in str(error) and "KeyboardInterrupt" in str(error)
+    """True for a call that failed because a signal came during it, on this thread.
+
+    XLA tells of what a function raises that it asks, and JAX of what is raised while it compares
+    the keys of its caches, by errors of their own with the traceback in their words.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    words = str(error)
+    return "KeyboardInterrupt" in words and ("callback" in words or "Cache keys" in words)
