@@ -188,8 +188,10 @@ def test_a_thousand_aborted_steps_leave_nothing_behind_in_any_process(cluster):
         assert step(np.ones(1 << 16, np.float32))[0] == -2.0
         for was, pid in zip(before, pids, strict=True):
             now = resources(pid)
-            # A busy machine has more blocks on their way at a time, but not one for ten steps.
-            assert all(now[what] <= was[what] + 100 for what in was), (was, now)
+            # Each block is a file. A busy machine has more of them on their way at a time, but not
+            # one for ten steps.
+            more = {"threads": 16, "files": 100, "blocks": 100}
+            assert all(now[what] <= was[what] + more[what] for what in was), (was, now)
 
 
 def is_idle(status: dict[str, Any]) -> bool:
