@@ -180,5 +180,53 @@ def _root(net: Any, preactivated: bool) -> Any:
     return max_pool2d(net, [3, 3], stride=2, scope="pool1")
 
 
+def network_of(
+    build: Callable[..., tuple[Any, dict[str, Any]]],
+    block: Callable[..., Block],
+    name: str,
+    units: tuple[int, ...],
+) -> Callable[..., tuple[Any, dict[str, Any]]]:
+    """The function ``name`` for the network that has so many units in its four blocks.
+
+    ``block`` makes a block of the version of residual networks that ``build`` puts together.
+    """
+    version = build.__name__
+    blocks = [
+        block(f"block{i + 1}", 64 * 2**i, count, stride=1 if i == 3 else 2)
+        for i, count in enumerate(units)
+    ]
+
+    def network(
+        inputs: Any,
+        num_classes: int | None = None,
+        is_training: Any = True,
+        global_pool: bool = True,
+        output_stride: int | None = None,
+        reuse: Any = None,
+        scope: Any = name,
+    ) -> tuple[Any, dict[str, Any]]:
+        return build(
+            inputs,
+            blocks,
+            num_classes,
+            is_training,
+            global_pool,
+            output_stride,
+            include_root_block=True,
+            reuse=reuse,
+            scope=scope,
+        )
+
+    network.__name__ = network.__qualname__ = name
+    network.__doc__ = f"""The network of {3 * sum(units) + 2} layers; see :func:`{version}`.
+
+    Example:
+        >>> with slim.arg_scope({version}.resnet_arg_scope()):
+        ...     logits, end_points = {version}.{name}(images, num_classes=10)
+    """
+    network.default_image_size = 224  # type: ignore[attr-defined]
+    return network
+
+
 def __dir__() -> list[str]:
     return __all__

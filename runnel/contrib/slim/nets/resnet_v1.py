@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from runnel.contrib.framework.arg_scope import add_arg_scope
@@ -14,6 +14,7 @@ from runnel.contrib.slim.nets.resnet_utils import (
     Network,
     block_of,
     conv2d_same,
+    network_of,
     residual_network,
     resnet_arg_scope,
     subsample,
@@ -106,49 +107,10 @@ def resnet_v1_block(scope: str, base_depth: int, num_units: int, stride: int) ->
     return block_of(bottleneck, scope, base_depth, num_units, stride)
 
 
-def _network(name: str, units: tuple[int, ...]) -> Callable[..., tuple[Any, dict[str, Any]]]:
-    """The function for the network with so many units in its four blocks."""
-    blocks = [
-        resnet_v1_block(f"block{i + 1}", 64 * 2**i, count, stride=1 if i == 3 else 2)
-        for i, count in enumerate(units)
-    ]
-
-    def network(
-        inputs: Any,
-        num_classes: int | None = None,
-        is_training: Any = True,
-        global_pool: bool = True,
-        output_stride: int | None = None,
-        reuse: Any = None,
-        scope: Any = name,
-    ) -> tuple[Any, dict[str, Any]]:
-        return resnet_v1(
-            inputs,
-            blocks,
-            num_classes,
-            is_training,
-            global_pool,
-            output_stride,
-            include_root_block=True,
-            reuse=reuse,
-            scope=scope,
-        )
-
-    network.__name__ = network.__qualname__ = name
-    network.__doc__ = f"""The network of {3 * sum(units) + 2} layers; see :func:`resnet_v1`.
-
-    Example:
-        >>> with slim.arg_scope(resnet_v1.resnet_arg_scope()):
-        ...     logits, end_points = resnet_v1.{name}(images, num_classes=10)
-    """
-    network.default_image_size = 224  # type: ignore[attr-defined]
-    return network
-
-
-resnet_v1_50 = _network("resnet_v1_50", (3, 4, 6, 3))
-resnet_v1_101 = _network("resnet_v1_101", (3, 4, 23, 3))
-resnet_v1_152 = _network("resnet_v1_152", (3, 8, 36, 3))
-resnet_v1_200 = _network("resnet_v1_200", (3, 24, 36, 3))
+resnet_v1_50 = network_of(resnet_v1, resnet_v1_block, "resnet_v1_50", (3, 4, 6, 3))
+resnet_v1_101 = network_of(resnet_v1, resnet_v1_block, "resnet_v1_101", (3, 4, 23, 3))
+resnet_v1_152 = network_of(resnet_v1, resnet_v1_block, "resnet_v1_152", (3, 8, 36, 3))
+resnet_v1_200 = network_of(resnet_v1, resnet_v1_block, "resnet_v1_200", (3, 24, 36, 3))
 
 
 def __dir__() -> list[str]:
